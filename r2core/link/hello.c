@@ -73,7 +73,9 @@ static r2_status_t r2_hello_conn(r2_lane_t *lane, r2_lane_conn_t **conn_p)
 static void r2_hello_not_offered(r2_lane_t *lane, r2_status_t status)
 {
     r2_lane_back_off(lane, status);
-    lane->connect.in_vain = lane->connect.in_vain || R2_ERR_NO_MEMORY != status;
+    if (R2_ERR_NO_MEMORY != status) {
+        r2_idle_nothing_opens(lane);
+    }
 }
 
 void r2_lane_open(r2_lane_t *lane)

@@ -320,14 +320,24 @@ void r2_idle_judge(r2_lane_t *lane, bool rested)
     if (0 == lane->connect.judged_ns) {
         return;
     }
-    if (lane->connect.renewed) {
+    if (lane->connect.renewed && lane->connect.unproved < R2_UNPROVED_MAX) {
         r2_idle_await(lane);
+    }
+    if (lane->connect.renewed) {
         return;
     }
     if (!rested) {
         r2_idle_condemn(lane);
     }
     lane->connect.judged_ns = 0;
+}
+
+void r2_idle_nothing_opens(r2_lane_t *lane)
+{
+    lane->connect.in_vain = true;
+    if (lane->connect.renewed) {
+        lane->connect.unproved = R2_UNPROVED_MAX;
+    }
 }
 
 /* The peer has taken the call that asks, and may be slow to answer. */

@@ -300,14 +300,16 @@ static void r2_link_scan_lanes(r2_link_t *link)
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
+        bool due;
 
         r2_idle_scan(lane);
         r2_lane_withdraw_moot(lane);
+        due = link->net->now_ns >= r2_place_due_ns(lane);
         /* a connection that was closed while we were stopped is reported before what came on it:
            the reason may be there */
-        if (lane->failed && !r2_net_reads_on(link->net)) {
+        if (lane->failed && (due || !r2_net_reads_on(link->net))) {
             r2_lane_end(lane);
-        } else if (r2_place_awaits(lane) && !r2_net_reads_on(link->net)) {
+        } else if (due) {
             r2_idle_renew(lane); /* what it may still write to is given back then */
         }
         if (R2_HELLO_ACK_DUE == lane->connect.hello_ack &&

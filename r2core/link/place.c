@@ -14,6 +14,9 @@
 static_assert(R2_WIRE_KEYS_MAX == R2_RAILS_MAX && R2_WIRE_KEY_BYTES == R2_TP_KEY_MAX,
               "a grant has a key for each lane");
 
+/* A header that has not been read by then, times failure_timeout_ms, does not spare its lane. */
+#define R2_PLACE_TIMES 2u
+
 /* ---- granting ---- */
 
 static bool r2_place_may(const r2_link_t *link, const r2_rx_match_t *match)
@@ -71,13 +74,13 @@ static bool r2_place_is_granted_to(const r2_lane_t *lane, const r2_place_t *plac
     return lane->idx < R2_RAILS_MAX && NULL != place->lanes[lane->idx].grant;
 }
 
-/* Gives back what was granted to the lanes of a link. @param sure only where nothing can land. */
-static void r2_place_release(r2_link_t *link, r2_place_t *place, bool sure)
+/* Gives back what was granted to the lanes of a link. */
+static void r2_place_release(r2_link_t *link, r2_place_t *place)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
-        if (r2_place_is_granted_to(lane, place) && (!sure || 0 == place->lanes[i].unsure)) {
+        if (r2_place_is_granted_to(lane, place)) {
             r2_place_ungrant(lane, lane->conn->worker->worker, place);
         }
     }
@@ -124,7 +127,7 @@ bool r2_place_offer(r2_link_t *link, r2_rx_match_t *match, const r2_wire_credit_
     if (0 == grant.count || !r2_tx_control(link, R2_WIRE_GRANT, &grant,
                                            (uint32_t) (offsetof(r2_wire_grant_t, keys) +
                                                        grant.count * sizeof(r2_wire_key_t)))) {
-        r2_place_release(link, place, false);
+        r2_place_release(link, place);
         r2_place_free(link, place);
         return false;
     }
@@ -141,17 +144,62 @@ bool r2_place_is_granted(const r2_lane_t *lane, const r2_rx_match_t *match)
     return NULL != match->place && r2_place_is_granted_to(lane, match->place);
 }
 
-void r2_place_unsure(const r2_link_t *link, const r2_rx_match_t *match, uint32_t rails)
+static bool r2_place_may_land(const r2_lane_t *lane, const r2_place_t *place, uint32_t rails)
 {
-    if (NULL != match->place) {
-        match->place->number = match->message->number; /* it may be complete before it is given */
-    }
-    for (uint32_t i = 0; i < link->lane_count && NULL != match->place; ++i) {
-        const r2_lane_t *lane = &link->lanes[i];
+    return r2_place_is_granted_to(lane, place) && 0 != (rails >> lane->rail->idx & 1);
+}
 
-        if (r2_place_is_granted_to(lane, match->place) && 0 != (rails >> lane->rail->idx & 1)) {
-            ++match->place->lanes[i].unsure;
+bool r2_place_doubts(const r2_link_t *link, const r2_rx_match_t *match, uint32_t rails)
+{
+    for (uint32_t i = 0; NULL != match->place && i < link->lane_count; ++i) {
+        if (r2_place_may_land(&link->lanes[i], match->place, rails)) {
+            return true;
         }
+    }
+    return false;
+}
+
+/* The end of a lane is waited for from now on. */
+static void r2_place_wait(r2_link_t *link, r2_place_t *place)
+{
+    if (0 == place->since_ns) {
+        place->since_ns = link->net->now_ns;
+        ++link->net->counters->held_back;
+    }
+    r2_link_activate(link);
+}
+
+void r2_place_unsure(r2_link_t *link, const r2_rx_match_t *match, uint32_t rails)
+{
+    r2_place_t *place = match->place;
+
+    place->number = match->message->number; /* it may be complete before it is given */
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        place->lanes[i].unsure += r2_place_may_land(&link->lanes[i], place, rails) ? 1 : 0;
+    }
+    r2_place_wait(link, place);
+}
+
+static bool r2_place_has_unsure(const r2_place_t *place)
+{
+    for (uint32_t i = 0; i < R2_RAILS_MAX; ++i) {
+        if (place->lanes[i].unsure > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool r2_place_is_sure(const r2_rx_match_t *match)
+{
+    return NULL == match->place || !r2_place_has_unsure(match->place);
+}
+
+/* A lane can write there no more, or has written all that it could. */
+static void r2_place_settled(r2_place_t *place)
+{
+    if (!place->held_back && !r2_place_has_unsure(place)) {
+        place->since_ns = 0;
     }
 }
 
@@ -171,21 +219,17 @@ static void r2_place_settle(r2_link_t *link, r2_place_t *place)
     }
 }
 
-void r2_place_sure(r2_lane_t *lane, const r2_rx_match_t *match, uint64_t number)
+void r2_place_sure(const r2_lane_t *lane, const r2_rx_match_t *match, uint64_t number)
 {
     r2_place_t *place = NULL == match ? NULL : match->place;
 
     if (NULL == match) {
         DL_SEARCH_SCALAR(lane->link->rx.places, place, number, number);
     }
-    if (NULL == place || !r2_place_is_granted_to(lane, place) ||
-        0 == place->lanes[lane->idx].unsure) {
-        return;
-    }
-    --place->lanes[lane->idx].unsure;
-    if (place->held_back && R2_OK == place->status) {
-        r2_place_release(lane->link, place, true);
-        r2_place_settle(lane->link, place);
+    if (NULL != place && r2_place_is_granted_to(lane, place) &&
+        place->lanes[lane->idx].unsure > 0) {
+        --place->lanes[lane->idx].unsure;
+        r2_place_settled(place);
     }
 }
 
@@ -198,19 +242,18 @@ bool r2_place_hold_back(r2_link_t *link, r2_rx_match_t *match, r2_status_t statu
     }
     match->place = NULL;
     if (R2_OK == status) {
-        r2_place_release(link, place, true); /* all of it has come, each chunk once */
+        r2_assert(!r2_place_has_unsure(place));
+        r2_place_release(link, place); /* all of it has come, each chunk once */
     }
     if (r2_place_is_free(place)) {
         r2_place_free(link, place);
         return false;
     }
     place->held_back = true;
-    place->number = NULL == match->message ? 0 : match->message->number;
     place->status = status;
     place->done = match->done;
     place->arg = match->arg;
-    ++link->net->counters->held_back;
-    r2_link_activate(link);
+    r2_place_wait(link, place);
     return true;
 }
 
@@ -221,21 +264,37 @@ void r2_place_closed(r2_lane_t *lane, r2_tp_worker_t *worker)
     DL_FOREACH_SAFE(lane->link->rx.places, place, next) {
         if (r2_place_is_granted_to(lane, place)) {
             r2_place_ungrant(lane, worker, place);
+            r2_place_settled(place);
             r2_place_settle(lane->link, place);
         }
     }
 }
 
-bool r2_place_awaits(const r2_lane_t *lane)
+/*
+ * The header that would spare the lane may lie unread: all of it where this process was away, and
+ * behind what each look at the rail has found since.
+ */
+static uint64_t r2_place_lane_due_ns(const r2_lane_t *lane, const r2_place_t *place)
 {
+    r2_net_t *net = lane->link->net;
+    const uint64_t unread_ns = lane->conn->worker->unread_ns;
+    const bool may_lie = (0 != unread_ns && unread_ns <= place->since_ns) || r2_net_reads_on(net);
+
+    return place->since_ns + (may_lie ? r2_scaled_timeout_ns(net, R2_PLACE_TIMES) : 0);
+}
+
+uint64_t r2_place_due_ns(const r2_lane_t *lane)
+{
+    uint64_t due_ns = R2_NEVER_NS;
     const r2_place_t *place;
 
     DL_FOREACH(lane->link->rx.places, place) {
-        if (place->held_back && r2_place_is_granted_to(lane, place)) {
-            return true;
+        if (r2_place_is_granted_to(lane, place) &&
+            (place->held_back || place->lanes[lane->idx].unsure > 0)) {
+            due_ns = r2_min(due_ns, r2_place_lane_due_ns(lane, place));
         }
     }
-    return false;
+    return due_ns;
 }
 
 void r2_place_forget(r2_link_t *link)

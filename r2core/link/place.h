@@ -14,9 +14,10 @@
  * then. The sender puts chunks there, and each is followed on its lane by its header
  * (R2_WIRE_PLACED), which is acknowledged as data are. A chunk is put once; if it is sent again it
  * travels itself, and names the lanes that it was put over (R2_WIRE_UNSURE): that may still land,
- * at any time, until this end of the lane is closed. So the memory of a receive is given back only
- * when the header of each such put has come, or its lane is closed here: until then the receive is
- * held back, though all of its message is there.
+ * at any time, until this end of the lane is closed. So such a copy is acknowledged and kept, and
+ * given to its receive only when the header of each such put has come, or its lane is closed here:
+ * nothing lands where a copy was taken, nor in memory that was given back. Lanes are closed as soon
+ * as all that came on their rail is read, and after R2_PLACE_TIMES in any case.
  */
 
 /** Memory of a receive that a peer may write to. */
@@ -24,14 +25,15 @@ typedef struct r2_place {
     struct r2_place *prev, *next; /* in link->rx.places */
     uint64_t number;              /* of its message, once that is known */
     uint64_t comm_key;
-    bool held_back; /* the receive is over, and its memory is not its owner's yet */
+    uint64_t since_ns; /* since when the end of a lane is waited for; 0: it is not */
+    bool held_back;    /* the receive is over, and its memory is not its owner's yet */
     /* of one that is held back: what its owner is to be told */
     r2_status_t status;
     r2_link_done_fn_t done; /* NULL: nobody waits */
     void *arg;              /* borrowed until done */
     struct {
         void *grant;     /* owned by the transport; NULL: nothing of this lane can land any more */
-        uint32_t unsure; /* chunks that came by other lanes, and were put over this one before */
+        uint32_t unsure; /* kept chunks that came by others, and were put over this one before */
     } lanes[R2_RAILS_MAX]; /* by index */
 } r2_place_t;
 
@@ -47,20 +49,25 @@ bool r2_place_wants(const r2_link_t *link, uint64_t bytes);
 bool r2_place_offer(r2_link_t *link, r2_rx_match_t *match, const r2_wire_credit_t *credit);
 /** True if the peer may have put to the receive over this lane. */
 bool r2_place_is_granted(const r2_lane_t *lane, const r2_rx_match_t *match);
-/** A chunk was taken that had been put over the lanes of these rails before, too. */
-void r2_place_unsure(const r2_link_t *link, const r2_rx_match_t *match, uint32_t rails);
+/** True if a chunk that was put over the lanes of these rails may still land in the receive. */
+bool r2_place_doubts(const r2_link_t *link, const r2_rx_match_t *match, uint32_t rails);
+/** Such a chunk has come by another lane, and is kept. */
+void r2_place_unsure(r2_link_t *link, const r2_rx_match_t *match, uint32_t rails);
+/** True if all that is kept of a message may be given to its receive. */
+bool r2_place_is_sure(const r2_rx_match_t *match);
 /** The header of a put came, of a chunk that was there already. @param match NULL: all of the
  * message was. */
-void r2_place_sure(r2_lane_t *lane, const r2_rx_match_t *match, uint64_t number);
+void r2_place_sure(const r2_lane_t *lane, const r2_rx_match_t *match, uint64_t number);
 /**
- * A receive is over. What no write can land in any more is given back.
+ * A receive is over. What was granted is given back, if it has all of its message; else what no
+ * write can land in any more.
  * @return true: not all is; its owner is told, by match->done, when it is.
  */
 bool r2_place_hold_back(r2_link_t *link, r2_rx_match_t *match, r2_status_t status);
 /** A lane's endpoint is closed: gives back what was granted to it. */
 void r2_place_closed(r2_lane_t *lane, r2_tp_worker_t *worker);
-/** True if receives are held back that only the end of this lane can end. */
-bool r2_place_awaits(const r2_lane_t *lane);
+/** When a lane is to be closed for what may still be written over it; R2_NEVER_NS: it is not. */
+uint64_t r2_place_due_ns(const r2_lane_t *lane);
 /** Nobody waits any more for what is held back. */
 void r2_place_forget(r2_link_t *link);
 /** Frees a place of which nothing is granted any more. */

@@ -6,17 +6,28 @@
  */
 #include "r2_config.h"
 
+#include "link/idle.h"
 #include "link/place.h"
 
 #include <utlist.h>
 
-/* Closes the lanes that may still write there: their ends give back what was granted to them. */
+/*
+ * Closes the lanes that may still write there: their ends give back what was granted to them. They
+ * are closed for what they hold, and none of those that were well counts as failed.
+ */
 static void r2_place_close_lanes(r2_link_t *link, const r2_place_t *place)
 {
     for (uint32_t i = 0; i < link->lane_count && i < R2_RAILS_MAX; ++i) {
-        if (NULL != place->lanes[i].grant) {
-            r2_assert(!link->net->in_callback);
-            r2_lane_fence(&link->lanes[i], R2_ERR_CANCELED, true);
+        r2_lane_t *lane = &link->lanes[i];
+
+        if (NULL == place->lanes[i].grant) {
+            continue;
+        }
+        r2_assert(!link->net->in_callback);
+        if (lane->failed) {
+            r2_lane_fence(lane, lane->why, true);
+        } else {
+            r2_idle_renew(lane);
         }
     }
 }

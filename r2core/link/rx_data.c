@@ -133,6 +133,8 @@ static bool r2_rx_take(r2_lane_t *lane, r2_rx_message_t *message, const r2_wire_
     uint64_t offset = (uint64_t) header->chunk * header->chunk_bytes;
     r2_rx_match_t *match = message->match;
     bool eager = 0 != (header->flags & R2_WIRE_EAGER);
+    bool doubtful = 0 != (header->flags & R2_WIRE_UNSURE) && NULL != match &&
+                    r2_place_doubts(link, match, header->destination);
 
     if (message->discard) {
         ++link->net->counters->rx_gone;
@@ -148,11 +150,17 @@ static bool r2_rx_take(r2_lane_t *lane, r2_rx_message_t *message, const r2_wire_
     if (0 != (header->flags & R2_WIRE_PLACED)) {
         return r2_rx_take_placed(lane, message, header);
     }
-    if (match->posted && r2_rx_may_write(link, match)) {
+    if (match->posted && r2_rx_may_write(link, match) && !doubtful) {
         r2_rx_write(link, match, offset, data, header->length, eager);
         return true;
     }
-    return r2_rx_keep(link, message, offset, data, header);
+    if (!r2_rx_keep(link, message, offset, data, header)) {
+        return false;
+    }
+    if (doubtful) {
+        r2_place_unsure(link, match, header->destination);
+    }
+    return true;
 }
 
 /* Bookkeeping after the last chunk of a message is held. Its last chunks ask to be acknowledged,
@@ -235,9 +243,6 @@ bool r2_rx_data(r2_lane_t *lane, const r2_wire_header_t *header, const void *dat
     message->awaited = message->awaited || 0 != (header->flags & R2_WIRE_ACK_NOW);
     if (!r2_rx_take(lane, message, header, data)) {
         return false;
-    }
-    if (0 != (header->flags & R2_WIRE_UNSURE) && NULL != message->match) {
-        r2_place_unsure(link, message->match, header->destination);
     }
     message->bitmap[header->chunk / 64] |= bit;
     net->counters->rx_bytes += header->length;

@@ -373,11 +373,22 @@ void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag)
     }
 }
 
+/* The first that may be given what is kept for it. */
+static r2_rx_message_t *r2_rx_deferred_first(const r2_link_t *link)
+{
+    r2_rx_message_t *message = link->rx.deferred;
+
+    while (NULL != message && !r2_place_is_sure(message->match)) {
+        message = message->next;
+    }
+    return message;
+}
+
 void r2_rx_deferred(r2_link_t *link)
 {
-    while (NULL != link->rx.deferred && link->net->app_drives) {
-        r2_rx_message_t *message = link->rx.deferred;
+    r2_rx_message_t *message;
 
+    while (link->net->app_drives && NULL != (message = r2_rx_deferred_first(link))) {
         r2_rx_give_kept(link, message->match);
         if (message->held == message->chunk_count) {
             r2_rx_finish(link, message->match, R2_OK);

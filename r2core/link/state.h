@@ -13,10 +13,10 @@
  *   ack_state control                     what a lane has received; control packets
  *   place put                             memory that peers put to, and puts to theirs
  *   tx_packet credit grant                packets; credit that we have, credit that we give
- *   lane place_end                        life of a lane; of receives that are given up
+ *   lane idle place_end                   life of a lane; silence; receives that are given up
  *   local rx_match local_rx               posted receives and their messages; messages within the
  *                                         host
- *   ack hedge idle rx_data mismatch       what follows from acknowledgements, silence, data
+ *   ack hedge rx_data mismatch            what follows from acknowledgements and data
  *   room tx                               descriptors for lanes; queues onto lanes
  *   message give_up leave                 messages from their beginning to each kind of end
  *   presence relay_call hello             is the peer there; how lanes to it are opened

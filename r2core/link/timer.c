@@ -56,9 +56,7 @@ uint64_t r2_link_deadline_ns(const r2_link_t *link)
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         deadline_ns = r2_min(deadline_ns, r2_lane_deadline_ns(&link->lanes[i]));
-        if (r2_place_awaits(&link->lanes[i]) && !r2_net_reads_on(link->net)) {
-            return link->net->now_ns; /* it ends with the next whole pass */
-        }
+        deadline_ns = r2_min(deadline_ns, r2_place_due_ns(&link->lanes[i]));
     }
     deadline_ns = r2_min(deadline_ns, r2_relay_deadline_ns(link));
     deadline_ns = r2_min(deadline_ns, r2_mismatch_deadline_ns(link));

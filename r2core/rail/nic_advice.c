@@ -22,6 +22,9 @@
 /* Of each rail: receive buffers and staging memory; what applications send from is more. */
 #define R2_RDMA_MEMLOCK_BYTES (64ull << 20)
 
+/* Fewer come from a link that was down once. */
+#define R2_ROCE_LOSSES_MIN 1000u
+
 #define R2_LIFT_MEMLOCK                                                    \
     "lift the limit (memlock unlimited in /etc/security/limits.conf, and " \
     "LimitMEMLOCK=infinity in the resource manager's service)"
@@ -143,6 +146,27 @@ size_t r2_rdma_advise(const r2_rdma_setting_t *setting, const r2_nic_t *nics, si
         r2_advise_devices(nics, count, &list);
         r2_advise_memlock(setting, offered, &list);
         r2_advise_ucx(setting, nics, count, &list);
+    }
+    return list.count;
+}
+
+size_t r2_rdma_hint(const r2_nic_t *nics, size_t count, r2_rdma_advice_t *advice_p)
+{
+    r2_advice_list_t list = {.rows = advice_p};
+
+    for (size_t i = 0; i < count && 0 == list.count; ++i) {
+        const r2_nic_t *nic = &nics[i];
+
+        if ('\0' != nic->tls[0] && R2_LINK_ETHERNET == nic->port.link &&
+            nic->port.losses >= R2_ROCE_LOSSES_MIN) {
+            r2_advice_add(&list,
+                          "have the switches and NICs carry RoCE in a class that loses nothing "
+                          "(PFC, with ECN); cables that flapped count here, too",
+                          "rail %zu (%s): RDMA port %s has counted %" PRIu64
+                          " packets lost or out of order since it was started, each of which "
+                          "stops a queue pair for a while",
+                          i, nic->name, nic->rdma, nic->port.losses);
+        }
     }
     return list.count;
 }

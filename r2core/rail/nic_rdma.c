@@ -203,10 +203,27 @@ static bool r2_rdma_openable(const char *root, const char *rdma)
     return openable;
 }
 
+/* What drivers count of a lossy path, as far as they do. */
+static uint64_t r2_port_losses(const char *root, const char *rdma)
+{
+    static const char *const files[] = {"hw_counters/out_of_sequence",
+                                        "hw_counters/packet_seq_err",
+                                        "hw_counters/local_ack_timeout_err"};
+    uint64_t sum = 0;
+    char text[64];
+
+    for (size_t i = 0; i < r2_array_count(files); ++i) {
+        sum +=
+            r2_port_line(root, rdma, files[i], text, sizeof(text)) ? strtoull(text, NULL, 10) : 0;
+    }
+    return sum;
+}
+
 void r2_rdma_port_read(const char *root, const char *rdma, const r2_nic_t *nic,
                        r2_rdma_port_t *port_p)
 {
-    r2_rdma_port_t port = {.openable = r2_rdma_openable(root, rdma)};
+    r2_rdma_port_t port = {.openable = r2_rdma_openable(root, rdma),
+                           .losses = r2_port_losses(root, rdma)};
     char text[64];
 
     if (r2_port_line(root, rdma, "state", text, sizeof(text))) {

@@ -226,7 +226,7 @@ void stub_net_destroy(stub_net_t *stub)
     if (0 <= stub->net.epoll_fd) {
         close(stub->net.epoll_fd);
     }
-    fuzz_check(0 == stub->workers);
+    fuzz_check(0 == stub->workers && 0 == stub->grants);
     free(stub);
 }
 

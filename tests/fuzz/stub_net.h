@@ -41,13 +41,16 @@ typedef struct stub_net {
     uint64_t over_key;    /* communicators with this bit in their key are over */
     struct r2_tp_ep *eps; /* owned list: open */
     uint32_t workers;     /* open */
+    uint32_t grants;      /* not given back: a lane's that is told to be of RDMA, with `put` */
     uint32_t hellos;      /* of ours, made up */
     uint32_t strays;      /* messages that no row took, where the user counts them */
     bool mute;            /* the workers' descriptors, if there are any, do not tell of input */
-    uint32_t looks;       /* calls of worker_progress() */
-    bool no_room;         /* there are no descriptors */
-    bool unconnected;     /* nobody is at the other end of connect requests */
-    bool old_words;       /* what the peer says it has said when it started */
+    const struct r2_tp_worker *busy; /* each look at it finds something; NULL: at none */
+    uint32_t looks;                  /* calls of worker_progress() */
+    bool no_device;                  /* no endpoint can be made */
+    bool no_room;                    /* there are no descriptors */
+    bool unconnected;                /* nobody is at the other end of connect requests */
+    bool old_words;                  /* what the peer says it has said when it started */
     const uint8_t *inbox; /* borrowed: what the peer publishes of its own; NULL: another host */
 } stub_net_t;
 

@@ -109,7 +109,7 @@ static void stub_worker_destroy(r2_tp_worker_t *worker)
 static unsigned stub_worker_progress(r2_tp_worker_t *worker)
 {
     stub_net_t *stub = worker->stub;
-    unsigned events = 0;
+    unsigned events = worker == stub->busy ? 1 : 0;
 
     ++stub->looks;
     if (NULL != stub->header) {
@@ -149,6 +149,9 @@ static r2_status_t stub_worker_arm(r2_tp_worker_t *worker)
 static r2_status_t stub_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p)
 {
     (void) ep_arg;
+    if (worker->stub->no_device) {
+        return R2_ERR_NO_DEVICE;
+    }
     *ep_p = malloc(sizeof(**ep_p));
     (*ep_p)->stub = worker->stub;
     (*ep_p)->worker = worker;
@@ -205,6 +208,24 @@ static r2_status_t stub_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
     return R2_IN_PROGRESS;
 }
 
+static r2_status_t stub_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
+                              size_t *key_bytes_p, void **grant_p)
+{
+    (void) data;
+    (void) bytes;
+    memset(key_p, 0x55, 8);
+    *key_bytes_p = 8;
+    *grant_p = worker;
+    ++worker->stub->grants;
+    return R2_OK;
+}
+
+static void stub_ungrant(r2_tp_worker_t *worker, void *grant)
+{
+    fuzz_check(grant == worker && worker->stub->grants > 0);
+    --worker->stub->grants;
+}
+
 static bool stub_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps)
 {
     (void) devices;
@@ -229,4 +250,6 @@ const r2_tp_ops_t stub_tp_ops = {
     .ep_connect = stub_ep_connect,
     .ep_close = stub_ep_close,
     .send = stub_send,
+    .grant = stub_grant,
+    .ungrant = stub_ungrant,
 };

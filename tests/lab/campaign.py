@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Random jobs with random faults on the lab: campaign.py [--seed S] [--runs N] [--rdma]
-            [--print]
+"""Random jobs with random faults on the lab: campaign.py [--seed S] [--runs N]
+            [--rdma | --ud | --put] [--print]
 
 Each seed draws a layout, sizes, collectives, parameters and faults. Checked are every byte of every
 result (fault_driver.c), that the job ends, what memory it took, and that no verdict blames a part
@@ -197,7 +197,8 @@ def run_one(draw, sums):
     except (AssertionError, OSError, RuntimeError) as why:
         return "%s: %s" % (type(why).__name__, why)
     finally:
-        for name in ("iteration", "lanes_failed", "resent_chunks", "relayed_packets"):
+        for name in ("iteration", "lanes_failed", "resent_chunks", "relayed_packets",
+                     "placed_bytes"):
             sums[name] = sums.get(name, 0) + run.job.status.get(name, 0)
         sums["verdicts"] = sums.get("verdicts", 0) + sum(e["event"] == "verdict"
                                                          for e in run.lines())
@@ -233,6 +234,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--rdma", action="store_true", help="rails are RDMA devices")
+    parser.add_argument("--ud", action="store_true", help="the same, by datagrams")
+    parser.add_argument("--put", action="store_true", help="the same, and messages are put")
     parser.add_argument("--print", action="store_true", help="show the draws, run nothing")
     parser.add_argument("--verbose", action="store_true", help="show the draws that passed, too")
     parser.add_argument("--keep", action="store_true",

@@ -84,7 +84,8 @@ class Job:
     def launch(mpirun):
         """Words for r2lab, up to the program."""
         return ["run", "--name", LAB, "--build", BUILD, "--timeout", "150", "-n", str(HOSTS),
-                "--mca", "coll", "r2", *(RDMA * ["--mca", "coll_r2_tls", "rc"]), *mpirun]
+                "--mca", "coll", "r2", *(RDMA * ["--mca", "coll_r2_tls", "ud" if UD else "rc"]),
+                *mpirun]
 
     def _read(self):
         for line in self.child.stdout:
@@ -313,8 +314,8 @@ def episode(breaks, rails, kind="float", noticed=True, heals=None):
 
 def goes_by_rdma():
     """Every rail of every host goes by the transport that is tested: r2 says so."""
-    said = r2lab("run", "--name", LAB, "--build", BUILD, "-n", HOSTS, "--mca", "coll", "r2",
-                 "--mca", "coll_r2_verbose", "2", BUILD + "/tests/functional/hello_mpi")
+    said = r2lab(*Job.launch(("--mca", "coll_r2_verbose", "2")),
+                 BUILD + "/tests/functional/hello_mpi")
     lines = [line for line in "".join(said).splitlines() if "coll:r2: in use on" in line]
     assert len(lines) == HOSTS, said
     assert all(line.count(", ud_verbs" if UD else ", rc_verbs") == RAILS for line in lines), lines

@@ -2,23 +2,37 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of messages that are put where they belong, as in mutants.py."""
 
-from watchers import GIVEN_UP, PLACED_DROP, over_nic
+from watchers import GIVEN_UP, PLACE, PLACED_DROP, over_nic
 
 MUTANTS_PUT = [
     ("memory-is-given-back-without-a-fence", "link/net.c",
      "            r2_idle_renew(lane); /* what",
      "            r2_place_closed(lane, lane->conn->worker->worker); /* what", PLACED_DROP),
-    ("grants-are-not-quarantined", "link/place.c",
-     "        r2_place_release(link, place, true); /* all",
-     "        r2_place_release(link, place, false); /* all", PLACED_DROP),
+    ("copies-are-taken-before-the-fence", "link/rx_data.c",
+     "r2_rx_may_write(link, match) && !doubtful) {", "r2_rx_may_write(link, match)) {",
+     PLACED_DROP),
+    ("grants-are-not-quarantined", "link/rx_match.c",
+     "NULL != message && !r2_place_is_sure(message->match)", "false", PLACE),
+    ("places-wait-as-long-as-the-process-reads", "link/place.c",
+     "    return place->since_ns + (may_lie ? r2_scaled_timeout_ns(net, R2_PLACE_TIMES) : 0);",
+     "    return may_lie ? R2_NEVER_NS : place->since_ns;", PLACE),
+    ("headers-that-come-do-not-spare-the-lane", "link/place.c",
+     "        --place->lanes[lane->idx].unsure;\n", "", PLACE),
+    ("sound-lanes-fail-with-a-call", "link/place_end.c",
+     "            r2_idle_renew(lane);\n",
+     "            r2_lane_fence(lane, R2_ERR_CANCELED, true);\n", PLACE),
+    ("calls-put-off-that-a-device-is-dead", "link/idle.c",
+     "        lane->connect.unproved = R2_UNPROVED_MAX;\n", "        (void) lane;\n", PLACE),
     ("what-was-put-before-is-not-said", "link/tx_packet.c",
      "        header->flags |= R2_WIRE_UNSURE;\n", "", PLACED_DROP),
     ("the-first-lane-that-ends-is-enough", "link/place.c",
      "            r2_place_ungrant(lane, worker, place);\n",
-     "            r2_place_release(lane->link, place, false);\n", PLACED_DROP),
+     "            r2_place_ungrant(lane, worker, place);\n"
+     "            for (uint32_t i = 0; i < R2_RAILS_MAX; ++i) {\n"
+     "                place->lanes[i].unsure = 0;\n            }\n", PLACE),
     ("memory-that-is-given-up-is-not-fenced", "link/place_end.c",
-     "            r2_lane_fence(&link->lanes[i], R2_ERR_CANCELED, true);\n",
-     "            r2_place_closed(&link->lanes[i], link->lanes[i].conn->worker->worker);\n",
+     "            r2_idle_renew(lane);\n",
+     "            r2_place_closed(lane, lane->conn->worker->worker);\n",
      GIVEN_UP),
     ("completion-of-a-put-is-delivery", "link/put.c",
      "        item->puts |= (uint16_t) (1u << lane->remote_idx);\n",

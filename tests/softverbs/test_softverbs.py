@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 from labtest import (  # noqa: E402
     R2LAB, TOP, Skip, counters, namespaces, processes, r2lab, remains,
     run_all, until)
+from scale import of_device  # noqa: E402
 
 LAB = "sv%d" % os.getpid()
 BUILD = os.environ.setdefault("R2_BUILDDIR", TOP + "/build")
@@ -218,7 +219,8 @@ def test_objects():
     notes = []
     for ranks in (1, 2, 3):
         rc, ud = objects("rc", ranks), objects("ud", ranks)
-        assert rc["queue_pairs"] == ranks * ranks and ud["queue_pairs"] == ranks, (ranks, rc, ud)
+        assert [rc["queue_pairs"], ud["queue_pairs"]] == [
+            of_device(tls, 2, ranks) for tls in ("rc", "ud")], (ranks, rc, ud)
         assert rc["shared_receives"] == ranks and ud["shared_receives"] == 0, (ranks, rc, ud)
         assert rc["region_bytes"] <= ranks * (26 << 20), (ranks, rc)
         assert ud["region_bytes"] <= ranks * (26 << 20), (ranks, ud)

@@ -130,6 +130,9 @@ check_PROGRAMS += tests/unit/test_rail
 tests_unit_test_rail_SOURCES = tests/unit/test_rail.c
 tests_unit_test_rail_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_rdma
+check_PROGRAMS += tests/unit/test_rdma_losses
+tests_unit_test_rdma_losses_SOURCES = tests/unit/test_rdma_losses.c tests/unit/fake_sysfs.h
+tests_unit_test_rdma_losses_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_rdma_SOURCES = tests/unit/test_rdma.c tests/unit/fake_sysfs.h $(INFO_SHOWS)
 tests_unit_test_rdma_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info
 tests_unit_test_rdma_LDADD = $(R2_TEST_LIBS)
@@ -280,6 +283,11 @@ check_PROGRAMS += tests/unit/test_local_edges
 tests_unit_test_local_edges_SOURCES = tests/unit/test_local_edges.c $(mail_peer_sources)
 tests_unit_test_local_edges_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_local_edges_LDADD = $(R2_TEST_LIBS)
+
+check_PROGRAMS += tests/unit/test_place
+tests_unit_test_place_SOURCES = tests/unit/test_place.c $(stub_net_sources)
+tests_unit_test_place_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_place_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_link_end
 tests_unit_test_link_end_SOURCES = tests/unit/test_link_end.c $(stub_net_sources)

@@ -261,6 +261,10 @@ static void info_check_rdma(const info_t *info, info_list_t *list)
         info_add(list, INFO_WARNING, "%s", advice[i].what);
         info_remedy(list, "%s", advice[i].remedy);
     }
+    if (r2_rdma_hint(info->nics, info->nic_count, advice) > 0) {
+        info_add(list, INFO_WARNING, "%s", advice[0].what);
+        info_remedy(list, "%s", advice[0].remedy);
+    }
 }
 
 /** The largest job in which a process has descriptors for lanes to all others over all rails. */

@@ -48,7 +48,9 @@ typedef struct r2_rdma_port {
     r2_gid_kind_t gid_kind;
     uint16_t gid_idx; /* in the port's table; moves when the NIC's addresses do */
     uint8_t gid[16];
-    bool openable; /* its file in /dev/infiniband is there, or it is not known which that is */
+    bool openable;   /* its file in /dev/infiniband is there, or it is not known which that is */
+    uint64_t losses; /* packets that its NIC has seen out of order, or missed, since it was
+                        started; 0 = none, or not known */
 } r2_rdma_port_t;
 
 /** What a rail on an RDMA port lacks to go by RDMA, where that is wanted. */
@@ -163,6 +165,11 @@ R2_EXPORT void r2_nics_offer(const r2_rdma_setting_t *setting, r2_nic_t *nics, s
  */
 R2_EXPORT size_t r2_rdma_advise(const r2_rdma_setting_t *setting, const r2_nic_t *nics,
                                 size_t count, r2_rdma_advice_t *advice_p);
+/**
+ * What rails that go by RDMA have seen and could do without: RoCE that loses packets. The first
+ * such rail makes the point. Pure, as r2_rdma_advise(). @return number of rows, 0 or 1.
+ */
+R2_EXPORT size_t r2_rdma_hint(const r2_nic_t *nics, size_t count, r2_rdma_advice_t *advice_p);
 
 /** Failover chain: indices of `nics` ordered by (distance, index). @param order_p `count`
  * entries. */

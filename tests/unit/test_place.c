@@ -1,0 +1,365 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * One link whose receives are put to, by a peer and a transport that the test plays: what comes
+ * again is taken when nothing can land there any more.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "link/rx.h"
+#include "link/tx.h"
+#include "stub_net.h"
+
+#define CHUNK  8192u
+#define CHUNKS 4u
+#define BYTES  (CHUNKS * CHUNK)
+#define MS     R2_NS_PER_MS
+
+/** A receive of which the peer may put each chunk over either lane. */
+typedef struct receive {
+    stub_net_t *stub;
+    r2_tag_t tag;
+    char data[BYTES];
+    uint32_t done;
+    r2_status_t status;
+} receive_t;
+
+static void receive_done(void *arg, r2_status_t status)
+{
+    receive_t *receive = arg;
+
+    ++receive->done;
+    receive->status = status;
+}
+
+static r2_lane_t *lane_of(const receive_t *receive, uint32_t lane)
+{
+    return &receive->stub->link->lanes[lane];
+}
+
+static r2_wire_header_t header_on(const receive_t *receive, uint32_t lane, r2_wire_kind_t kind)
+{
+    const r2_lane_t *on = lane_of(receive, lane);
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = (uint8_t) kind};
+
+    header.connection = on->connect.rx_connection;
+    header.lane_seq = on->rx.next;
+    header.ack_next = on->tx.seq;
+    header.consumed = (uint32_t) receive->stub->net.first_seq;
+    header.unread_at = r2_unread_stamp(receive->stub->time_ns);
+    header.message = receive->stub->net.first_seq;
+    header.tag = receive->tag;
+    header.message_bytes = BYTES;
+    header.chunk_bytes = CHUNK;
+    return header;
+}
+
+/** Both lanes are up, and have what the receive grants. */
+static receive_t *start(void)
+{
+    receive_t *receive = calloc(1, sizeof(*receive));
+    r2_link_recv_t recv = {.bytes = BYTES, .done = receive_done, .arg = receive};
+    r2_wire_header_t header;
+
+    receive->stub = stub_net_create();
+    receive->stub->params.put = 1;
+    receive->tag = (r2_tag_t){.comm_key = 1, .coll_seq = 1};
+    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+        stub_lane_up(receive->stub, i);
+        lane_of(receive, i)->is_rdma = true;
+    }
+    recv.tag = receive->tag;
+    recv.data = receive->data;
+    assert_int_equal(r2_link_recv(receive->stub->link, &recv), R2_IN_PROGRESS);
+    header = header_on(receive, 0, R2_WIRE_RTS);
+    stub_packet(receive->stub, &header, sizeof(header), NULL, 0);
+    r2_net_progress(&receive->stub->net);
+    assert_int_equal(receive->stub->grants, STUB_RAILS);
+    return receive;
+}
+
+static void end(receive_t *receive)
+{
+    stub_net_destroy(receive->stub);
+    free(receive);
+}
+
+/** The header of a chunk that was put over a lane. */
+static void put_comes(receive_t *receive, uint32_t lane, uint32_t chunk)
+{
+    r2_wire_header_t header = header_on(receive, lane, R2_WIRE_DATA);
+
+    header.chunk = chunk;
+    header.length = CHUNK;
+    header.flags = R2_WIRE_PLACED;
+    stub_packet(receive->stub, &header, sizeof(header), NULL, 0);
+}
+
+/** A chunk comes by one lane, that was put over others before. */
+static void copy_comes(receive_t *receive, uint32_t lane, uint32_t chunk, uint32_t put_over)
+{
+    r2_wire_header_t header = header_on(receive, lane, R2_WIRE_DATA);
+    char data[CHUNK];
+
+    memset(data, 'c', sizeof(data));
+    header.chunk = chunk;
+    header.length = CHUNK;
+    header.flags = R2_WIRE_UNSURE;
+    header.destination = put_over;
+    stub_packet(receive->stub, &header, sizeof(header), data, sizeof(data));
+}
+
+static bool is_taken(const receive_t *receive, uint32_t chunk)
+{
+    return 'c' == receive->data[chunk * CHUNK] && 'c' == receive->data[(chunk + 1) * CHUNK - 1];
+}
+
+static uint64_t failed(const receive_t *receive)
+{
+    return receive->stub->counters.lanes_failed;
+}
+
+/** The rail of a lane is not read to its end from now on. */
+static void leave_unread_on(receive_t *receive, uint32_t lane)
+{
+    receive->stub->busy = lane_of(receive, lane)->conn->worker->worker;
+}
+
+static void leave_unread(receive_t *receive, bool unread)
+{
+    receive->stub->busy = NULL;
+    if (unread) {
+        leave_unread_on(receive, 0);
+    }
+}
+
+/* The queue pair that it was put over is gone before a copy of a chunk is written. */
+static void a_copy_is_taken_behind_the_fence(void **state)
+{
+    receive_t *receive = start();
+    const uint64_t connection = lane_of(receive, 0)->connect.rx_connection;
+
+    (void) state;
+    put_comes(receive, 0, 0);
+    leave_unread(receive, true);
+    copy_comes(receive, 1, 1, 1u << 0);
+    assert_int_equal(lane_of(receive, 0)->connect.rx_connection, connection);
+    assert_int_equal(receive->stub->grants, STUB_RAILS);
+    assert_false(is_taken(receive, 1)); /* it may still land there */
+    leave_unread(receive, false);
+    r2_net_progress(&receive->stub->net);
+    assert_int_not_equal(lane_of(receive, 0)->connect.rx_connection, connection);
+    assert_int_equal(receive->stub->grants, STUB_RAILS - 1);
+    assert_true(is_taken(receive, 1)); /* long before all of the message is there */
+    assert_int_equal(receive->done, 0);
+    assert_int_equal(failed(receive), 0);
+    put_comes(receive, 1, 2);
+    put_comes(receive, 1, 3);
+    assert_int_equal(receive->done, 1);
+    assert_int_equal(receive->status, R2_OK);
+    assert_int_equal(receive->stub->grants, 0);
+    end(receive);
+}
+
+/* The last chunk comes again while its put may land: the receive is over when the lane is. */
+static void the_last_copy_waits(void **state)
+{
+    receive_t *receive = start();
+
+    (void) state;
+    for (uint32_t chunk = 0; chunk + 1 < CHUNKS; ++chunk) {
+        put_comes(receive, 1, chunk);
+    }
+    leave_unread(receive, true);
+    copy_comes(receive, 1, CHUNKS - 1, 1u << 0);
+    assert_int_equal(receive->done, 0);
+    assert_false(is_taken(receive, CHUNKS - 1));
+    leave_unread(receive, false);
+    r2_net_progress(&receive->stub->net);
+    assert_int_equal(receive->done, 1);
+    assert_true(is_taken(receive, CHUNKS - 1));
+    assert_int_equal(receive->stub->grants, 0);
+    end(receive);
+}
+
+/* Chunks were put over both lanes, and come again: the end of one lane is not enough. */
+static void all_lanes_are_waited_for(void **state)
+{
+    receive_t *receive = start();
+
+    (void) state;
+    leave_unread_on(receive, 1);
+    r2_net_progress(&receive->stub->net);
+    copy_comes(receive, 1, 1, 1u << 0);
+    copy_comes(receive, 0, 2, 1u << 1);
+    r2_net_progress(&receive->stub->net);
+    assert_int_equal(receive->stub->grants, 1);
+    assert_false(is_taken(receive, 1) || is_taken(receive, 2));
+    leave_unread(receive, false);
+    r2_net_progress(&receive->stub->net);
+    assert_int_equal(receive->stub->grants, 0);
+    assert_true(is_taken(receive, 1) && is_taken(receive, 2));
+    r2_link_withdraw(receive->stub->link, 1);
+    end(receive);
+}
+
+/* The header comes after all: it has landed, and the lane stays. */
+static void a_header_that_comes_late_spares_the_lane(void **state)
+{
+    receive_t *receive = start();
+    const uint64_t connection = lane_of(receive, 0)->connect.rx_connection;
+
+    (void) state;
+    leave_unread(receive, true);
+    copy_comes(receive, 1, 1, 1u << 0);
+    assert_false(is_taken(receive, 1));
+    put_comes(receive, 0, 1);
+    assert_true(is_taken(receive, 1));
+    leave_unread(receive, false);
+    r2_net_progress(&receive->stub->net);
+    assert_int_equal(lane_of(receive, 0)->connect.rx_connection, connection);
+    assert_int_equal(receive->stub->grants, STUB_RAILS);
+    r2_link_withdraw(receive->stub->link, 1);
+    end(receive);
+}
+
+/* Where the rail is never read to its end, a place waits for its bound and no longer. */
+static void nobody_waits_for_long(void **state)
+{
+    receive_t *receive = start();
+    const uint64_t connection = lane_of(receive, 0)->connect.rx_connection;
+    const uint64_t bound_ns = 2 * receive->stub->params.failure_timeout_ms * MS;
+    uint64_t start_ns;
+
+    (void) state;
+    leave_unread(receive, true);
+    copy_comes(receive, 1, 1, 1u << 0);
+    start_ns = receive->stub->time_ns;
+    while (lane_of(receive, 0)->connect.rx_connection == connection) {
+        assert_true(receive->stub->time_ns - start_ns <= bound_ns);
+        assert_true(r2_net_deadline_ns(&receive->stub->net) <= start_ns + bound_ns);
+        receive->stub->time_ns += MS;
+        stub_speak(receive->stub, lane_of(receive, 1));
+    }
+    assert_true(receive->stub->time_ns - start_ns >= bound_ns);
+    assert_true(is_taken(receive, 1));
+    assert_int_equal(failed(receive), 0);
+    r2_link_withdraw(receive->stub->link, 1);
+    end(receive);
+}
+
+/* A process that was away, and has not read all that came meanwhile, waits as long. */
+static void who_was_away_waits_no_longer(void **state)
+{
+    receive_t *receive = start();
+    const uint64_t connection = lane_of(receive, 0)->connect.rx_connection;
+    const uint64_t bound_ns = 2 * receive->stub->params.failure_timeout_ms * MS;
+    uint64_t start_ns;
+
+    (void) state;
+    receive->stub->time_ns += R2_NS_PER_S;
+    copy_comes(receive, 1, 1, 1u << 0);
+    assert_int_equal(lane_of(receive, 0)->connect.rx_connection, connection);
+    start_ns = receive->stub->time_ns;
+    while (lane_of(receive, 0)->connect.rx_connection == connection) {
+        assert_true(receive->stub->time_ns - start_ns <= bound_ns);
+        receive->stub->time_ns += MS;
+        stub_speak(receive->stub, lane_of(receive, 1)); /* something in each pass */
+    }
+    assert_true(is_taken(receive, 1));
+    r2_link_withdraw(receive->stub->link, 1);
+    end(receive);
+}
+
+/* A call is given up: lanes that were granted its memory are closed, and none has failed. */
+static void sound_lanes_do_not_fail_with_a_call(void **state)
+{
+    receive_t *receive = start();
+    const uint64_t connections[] = {lane_of(receive, 0)->connect.rx_connection,
+                                    lane_of(receive, 1)->connect.rx_connection};
+
+    (void) state;
+    put_comes(receive, 0, 0);
+    r2_link_withdraw(receive->stub->link, 1);
+    assert_int_equal(receive->stub->grants, 0);
+    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+        assert_int_not_equal(lane_of(receive, i)->connect.rx_connection, connections[i]);
+        assert_int_equal(lane_of(receive, i)->connect.past, R2_PAST_RESTED);
+    }
+    assert_int_equal(failed(receive), 0);
+    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+        stub_lane_up(receive->stub, i);
+    }
+    r2_net_progress(&receive->stub->net);
+    assert_int_equal(failed(receive), 0);
+    end(receive);
+}
+
+/* One that has failed already is counted, though its memory is taken back first. */
+static void failed_lanes_are_counted(void **state)
+{
+    receive_t *receive = start();
+    r2_lane_t *lane = lane_of(receive, 0);
+
+    (void) state;
+    r2_lane_failed(lane->conn->worker->worker, lane->conn, R2_ERR_LANE_DOWN);
+    r2_link_withdraw(receive->stub->link, 1);
+    assert_int_equal(receive->stub->grants, 0);
+    assert_int_equal(failed(receive), 1);
+    end(receive);
+}
+
+/*
+ * The device of a lane that was closed so is dead. The peer calls for it, again and again, and
+ * there is nothing to answer with: the lane has failed, and counts once.
+ */
+static void a_dead_device_is_a_failure(void **state)
+{
+    receive_t *receive = start();
+    stub_net_t *stub = receive->stub;
+    const uint64_t end_ns = stub->time_ns + R2_NS_PER_S;
+    uint8_t offer[R2_HELLO_BYTES_MAX];
+
+    (void) state;
+    copy_comes(receive, 1, 1, 1u << 0);
+    stub->no_device = true;
+    r2_net_progress(&stub->net);
+    assert_int_equal(lane_of(receive, 0)->connect.past, R2_PAST_RESTED);
+    assert_int_equal(failed(receive), 0);
+    for (uint32_t i = 0; stub->time_ns < end_ns; ++i) {
+        stub->time_ns += 10 * MS;
+        stub_speak(stub, lane_of(receive, 1));
+        if (0 == i % 10) {
+            stub_hello(stub, 0, offer, stub_offer(stub, 0, 1, offer));
+        }
+    }
+    assert_int_equal(failed(receive), 1);
+    stub->no_device = false;
+    r2_link_withdraw(stub->link, 1);
+    end(receive);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_copy_is_taken_behind_the_fence),
+        cmocka_unit_test(the_last_copy_waits),
+        cmocka_unit_test(all_lanes_are_waited_for),
+        cmocka_unit_test(a_header_that_comes_late_spares_the_lane),
+        cmocka_unit_test(nobody_waits_for_long),
+        cmocka_unit_test(who_was_away_waits_no_longer),
+        cmocka_unit_test(sound_lanes_do_not_fail_with_a_call),
+        cmocka_unit_test(failed_lanes_are_counted),
+        cmocka_unit_test(a_dead_device_is_a_failure),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
