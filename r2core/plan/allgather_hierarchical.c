@@ -29,6 +29,7 @@
 #include "plan/by_host.h"
 #include "plan/layout.h"
 #include "plan/ops.h"
+#include "plan/thresholds.h"
 
 typedef struct levels {
     const r2_plan_input_t *input; /* borrowed */
@@ -172,11 +173,25 @@ static r2_cost_shape_t r2_allgather_hierarchical_shape(const r2_topology_t *topo
                              .whole = ranks};
 }
 
+/** @return bytes that do not cross the rails of a host, on average of blocks. */
+static uint64_t r2_levels_spared(const r2_topology_t *topology, uint64_t total_bytes)
+{
+    r2_topology_placement_t placement;
+
+    if (R2_OK != r2_topology_placement(topology, &placement)) {
+        return 0;
+    }
+    return (placement.pairs - (uint64_t) placement.most * (topology->host_count - 1)) *
+           (total_bytes / (uint64_t) topology->rank_count);
+}
+
 /** Within hosts and between them, if that is less work. A ring is one where rails are few. */
 static bool r2_allgather_hierarchical_beats(const r2_plan_input_t *input, uint64_t total_bytes,
                                             const r2_algorithm_t *usual)
 {
     return NULL != input->topology && NULL != usual->shape &&
+           total_bytes / (uint64_t) input->size <= r2_threshold_allgather_levels_block_bytes &&
+           r2_levels_spared(input->topology, total_bytes) > r2_threshold_allgather_spared_bytes &&
            r2_cost_levels_pay(input->topology, total_bytes, r2_allgather_hierarchical_shape,
                               usual->shape);
 }
