@@ -136,7 +136,23 @@ static bool r2_allgather_bruck_pays(const r2_plan_input_t *input, uint64_t total
            r2_is_short(input, total_bytes, 0, r2_threshold_allgather_bruck_block_bytes);
 }
 
+/** Where ranks are in blocks by host, those that are `distance` from its end send to others. */
+static r2_cost_shape_t r2_allgather_bruck_shape(const r2_topology_t *topology,
+                                                const r2_topology_placement_t *placement)
+{
+    const uint64_t ranks = (uint64_t) topology->rank_count;
+    r2_cost_shape_t shape = {.whole = ranks};
+
+    for (uint64_t distance = 1; distance < ranks; distance *= 2) {
+        ++shape.steps;
+        shape.part += r2_min(distance, placement->most) * r2_min(distance, ranks - distance);
+    }
+    shape.messages = shape.steps;
+    return shape;
+}
+
 const r2_algorithm_t r2_allgather_bruck = {.name = "bruck",
                                            .build = r2_allgather_bruck_build,
                                            .scratch = r2_input_total_bytes,
-                                           .pays = r2_allgather_bruck_pays};
+                                           .pays = r2_allgather_bruck_pays,
+                                           .shape = r2_allgather_bruck_shape};

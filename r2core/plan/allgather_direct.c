@@ -73,5 +73,16 @@ static r2_status_t r2_allgather_direct_build(const r2_plan_input_t *input, r2_sc
     return R2_OK;
 }
 
-const r2_algorithm_t r2_allgather_direct = {
-    .name = "direct", .instead = R2_INSTEAD("direct"), .build = r2_allgather_direct_build};
+static r2_cost_shape_t r2_allgather_direct_shape(const r2_topology_t *topology,
+                                                 const r2_topology_placement_t *placement)
+{
+    r2_cost_shape_t shape = r2_cost_exchange_shape(topology, placement);
+
+    shape.whole = (uint64_t) topology->rank_count; /* each sends its block, not the vector */
+    return shape;
+}
+
+const r2_algorithm_t r2_allgather_direct = {.name = "direct",
+                                            .instead = R2_INSTEAD("direct"),
+                                            .build = r2_allgather_direct_build,
+                                            .shape = r2_allgather_direct_shape};

@@ -35,6 +35,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "plan/by_host.h"
 #include "plan/forecast.h"
 #include "plan/ops.h"
 #include "plan/shares.h"
@@ -58,10 +59,9 @@ typedef struct tiers {
     r2_schedule_t *schedule;      /* borrowed */
     uint32_t host;                /* of this rank */
     uint32_t pieces;              /* of each share */
-    int32_t *ranks;               /* owned; by host, then rank */
-    uint32_t *first;              /* owned; [host + 1], into ranks */
-    r2_layout_t layout;           /* of all pieces */
-    uint64_t segment_bytes;       /* of the longest piece */
+    r2_by_host_t by;
+    r2_layout_t layout;     /* of all pieces */
+    uint64_t segment_bytes; /* of the longest piece */
     uint32_t segments;
     uint64_t slot_bytes;
     uint32_t *slot_free; /* owned; the op that frees a slot */
@@ -85,9 +85,7 @@ typedef struct source {
 
 static int32_t r2_handler(const tiers_t *t, uint32_t host, uint32_t piece)
 {
-    const uint32_t count = t->first[host + 1] - t->first[host];
-
-    return t->ranks[t->first[host] + (uint32_t) ((uint64_t) piece * count / t->pieces)];
+    return r2_by_host_handler(&t->by, host, piece, t->pieces);
 }
 
 static uint32_t r2_pool_take(pool_t *pool)
@@ -139,8 +137,8 @@ static uint32_t r2_fold_first(tiers_t *t, const part_t *part, const source_t *so
 /** This host's contribution. @param partial_p own memory that holds it, and from which op on. */
 static void r2_fold_host(tiers_t *t, const part_t *part, source_t *partial_p, uint32_t *slot_p)
 {
-    const int32_t *ranks = &t->ranks[t->first[t->host]];
-    const uint32_t count = t->first[t->host + 1] - t->first[t->host];
+    const int32_t *ranks = &t->by.ranks[t->by.first[t->host]];
+    const uint32_t count = r2_by_host_count(&t->by, t->host);
     const r2_region_t own = r2_at(r2_input_buf(t->input), part->offset_bytes);
     uint32_t folded = R2_OP_NONE;
 
@@ -224,9 +222,9 @@ static void r2_handle(tiers_t *t, const part_t *part)
     r2_fold_host(t, part, &partial, &slot);
     result = part->owner == t->host ? r2_fold_all(t, part, &partial, slot)
                                     : r2_pass_partial(t, part, &partial, slot);
-    for (uint32_t i = t->first[t->host]; i < t->first[t->host + 1]; ++i) {
-        if (t->ranks[i] != t->input->rank) {
-            r2_add_send(t->schedule, r2_message(part, t->ranks[i], TAG_DELIVER),
+    for (uint32_t i = t->by.first[t->host]; i < t->by.first[t->host + 1]; ++i) {
+        if (t->by.ranks[i] != t->input->rank) {
+            r2_add_send(t->schedule, r2_message(part, t->by.ranks[i], TAG_DELIVER),
                         r2_at(R2_BUF_OUT, part->offset_bytes), R2_AFTER(result));
         }
     }
@@ -270,31 +268,6 @@ static void r2_tiers_ops(tiers_t *t)
             r2_take_part(t, &part, rank);
         }
     }
-}
-
-/** Lists the ranks of each host, in order. */
-static r2_status_t r2_tiers_hosts(tiers_t *t)
-{
-    const r2_topology_t *topology = t->input->topology;
-    uint32_t at = 0;
-
-    t->ranks = malloc((size_t) topology->rank_count * sizeof(*t->ranks));
-    t->first = malloc(((size_t) topology->host_count + 1) * sizeof(*t->first));
-    if (NULL == t->ranks || NULL == t->first) {
-        return R2_ERR_NO_MEMORY;
-    }
-    t->host = topology->host_of[t->input->rank];
-    t->first[0] = 0;
-    for (uint32_t h = 0; h < topology->host_count; ++h) {
-        for (int32_t r = 0; r < topology->rank_count; ++r) {
-            if (topology->host_of[r] == h) {
-                t->ranks[at++] = r;
-            }
-        }
-        t->first[h + 1] = at;
-        t->pieces = r2_max(t->pieces, at - t->first[h]);
-    }
-    return R2_OK;
 }
 
 /** Pieces of all hosts' shares; their lengths are part of the plan. */
@@ -376,8 +349,10 @@ static r2_status_t r2_allreduce_hierarchical_build(const r2_plan_input_t *input,
                                                    r2_schedule_t *schedule)
 {
     tiers_t t = {.input = input, .schedule = schedule};
-    r2_status_t status = r2_tiers_hosts(&t);
+    r2_status_t status = r2_by_host_init(&t.by, input->topology);
 
+    t.host = input->topology->host_of[input->rank];
+    t.pieces = t.by.most;
     status = R2_OK == status ? r2_tiers_layout(&t) : status;
     status = R2_OK == status ? r2_tiers_staging(&t) : status;
     if (R2_OK == status) {
@@ -385,8 +360,7 @@ static r2_status_t r2_allreduce_hierarchical_build(const r2_plan_input_t *input,
     }
     r2_layout_fini(&t.layout);
     free(t.slot_free);
-    free(t.ranks);
-    free(t.first);
+    r2_by_host_fini(&t.by);
     return status;
 }
 

@@ -277,18 +277,25 @@ uint64_t r2_cost_folding_ns(const r2_topology_t *topology, const r2_topology_pla
     return r2_handling_ns(&shape, params->alpha_ns);
 }
 
-bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost_shape_fn_t apart)
+bool r2_cost_levels_pay(const r2_topology_t *topology, uint64_t bytes, r2_cost_shape_fn_t levels,
+                        r2_cost_shape_fn_t apart)
 {
     r2_topology_placement_t placement;
-    r2_cost_shape_t folded, other;
+    r2_cost_shape_t in_levels, other;
 
     if (1 == topology->host_count || (uint32_t) topology->rank_count == topology->host_count ||
-        bytes <= R2_COST_FOLDING_LEAST || R2_OK != r2_topology_placement(topology, &placement)) {
+        R2_OK != r2_topology_placement(topology, &placement)) {
         return false;
     }
-    folded = r2_folded_shape(topology, &placement);
+    in_levels = levels(topology, &placement);
     other = apart(topology, &placement);
-    return r2_usual_ns(&folded, bytes) < r2_usual_ns(&other, bytes);
+    return r2_usual_ns(&in_levels, bytes) < r2_usual_ns(&other, bytes);
+}
+
+bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost_shape_fn_t apart)
+{
+    return bytes > R2_COST_FOLDING_LEAST &&
+           r2_cost_levels_pay(topology, bytes, r2_folded_shape, apart);
 }
 
 uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,

@@ -62,6 +62,10 @@ r2_cost_shape_t r2_cost_direct_shape(const r2_topology_t *topology,
  * @param apart what folding takes the place of.
  */
 bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost_shape_fn_t apart);
+/** The same of any algorithm in two levels, with its shape. False where each rank has a host of its
+ * own, or all are on one. */
+bool r2_cost_levels_pay(const r2_topology_t *topology, uint64_t bytes, r2_cost_shape_fn_t levels,
+                        r2_cost_shape_fn_t apart);
 
 /** What folding within hosts adds to an exchange between them: two steps, and a message for each
  * piece of the others. */

@@ -6,6 +6,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/algorithms.def \
     r2core/plan/allgather_bruck.c \
     r2core/plan/allgather_direct.c \
+    r2core/plan/allgather_hierarchical.c \
     r2core/plan/allgather_ring.c \
     r2core/plan/allreduce_direct.c \
     r2core/plan/allreduce_doubling.c \
@@ -24,6 +25,8 @@ libr2plan_la_SOURCES += \
     r2core/plan/bcast_levels.h \
     r2core/plan/bcast_linear.c \
     r2core/plan/bcast_scatter.c \
+    r2core/plan/by_host.c \
+    r2core/plan/by_host.h \
     r2core/plan/choice_text.c \
     r2core/plan/classes.c \
     r2core/plan/classes.h \

@@ -94,7 +94,8 @@ r2_status_t r2_check_job_init(r2_check_job_t *job, const r2_plan_input_t *common
         status = R2_OK == status ? one : status;
     }
     job->claim = claim_of(common->kind, job->schedules[0].algorithm);
-    if (common->commutative && 0 == strcmp(job->schedules[0].algorithm, "hierarchical") &&
+    if (r2_kind(common->kind)->reduces && common->commutative &&
+        0 == strcmp(job->schedules[0].algorithm, "hierarchical") &&
         !r2_allreduce_hierarchical_ordered(common)) {
         job->claim = R2_CLAIM_EACH_ONCE; /* hosts are folded, and their ranks are not in blocks */
     }

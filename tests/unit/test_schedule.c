@@ -185,7 +185,9 @@ static void test_full_hosts(void **state)
 {
     const r2_case_t named[] = {{R2_COLL_ALLREDUCE, "hierarchical"},
                                {R2_COLL_ALLREDUCE, "weighted"},
-                               {R2_COLL_ALLREDUCE, "recursive"}};
+                               {R2_COLL_ALLREDUCE, "recursive"},
+                               {R2_COLL_ALLGATHER, "hierarchical"},
+                               {R2_COLL_ALLGATHERV, "hierarchical"}};
 
     (void) state;
     for (size_t k = 0; k < r2_array_count(crowds); ++k) {
@@ -247,6 +249,32 @@ static void test_bcast_crosses_once(void **state)
             assert_int_equal(1000 * (topology.host_count - 1), bytes);
             input.rank = 0;
         }
+        r2_topology_fini(&topology);
+    }
+}
+
+/** Each block of an allgather in two levels crosses to each host but its own once, and over rails
+ * of all ranks there that have one to take. */
+static void test_allgather_crosses_once(void **state)
+{
+    const r2_case_t named = {R2_COLL_ALLGATHER, "hierarchical"};
+
+    (void) state;
+    for (size_t k = 0; k < r2_array_count(crowds); ++k) {
+        r2_plan_input_t input = r2_case_input(&named, crowds[k].ranks, 1000, 1);
+        uint64_t bytes = 0, most = 0;
+        r2_topology_t topology;
+
+        placement_init(&topology, k);
+        input.topology = &topology;
+        for (input.rank = 0; input.rank < input.size; ++input.rank) {
+            const uint64_t own = crossing_bytes(&input);
+
+            bytes += own;
+            most = r2_max(most, own);
+        }
+        assert_int_equal(1000 * (uint64_t) input.size * (topology.host_count - 1), bytes);
+        assert_true(most <= 1000 * (uint64_t) (input.size - 1));
         r2_topology_fini(&topology);
     }
 }
@@ -440,6 +468,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_messages_are_bounded), cmocka_unit_test(test_digest),
         cmocka_unit_test(test_bad_arguments),        cmocka_unit_test(test_help_names_all),
         cmocka_unit_test(test_bcast_crosses_once),
+        cmocka_unit_test(test_allgather_crosses_once),
     };
 
     cases = r2_cases(&case_count);
