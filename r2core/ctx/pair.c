@@ -18,27 +18,29 @@ uint32_t r2_ctx_other_rank(const r2_ctx_t *ctx, uint32_t rank)
     return r2_oob_pair_first(&ctx->core.net.oob) + rank;
 }
 
-/* @return R2_OK: takes part in point-to-point by what it published. */
-static r2_status_t r2_pair_takes_part(const void *blob, size_t bytes)
-{
-    uint64_t host_id;
-    uint32_t users;
-
-    return R2_OK == r2_peer_users(blob, bytes, &users, &host_id) && 0 != (users & R2_USER_P2P)
-               ? R2_OK
-               : R2_ERR_UNSUPPORTED;
-}
-
-/* What it published for this job. @return R2_ERR_NOT_FOUND: nothing so far. */
-static r2_status_t r2_pair_ask(r2_ctx_t *ctx, uint32_t rank, void *blob, size_t *bytes_p)
+/* What it published for this job; first whether it has anything to publish at all. Without btl/r2
+ * it never says anything. @return R2_ERR_AGAIN: nothing so far. */
+static r2_status_t r2_pair_ask(r2_ctx_t *ctx, uint32_t rank, bool at_home, void *blob)
 {
     const r2_oob_t *oob = &ctx->core.net.oob;
+    uint64_t host_id;
+    uint32_t users = 0;
+    size_t bytes = 0;
     r2_status_t status;
 
     r2_core_enter(&ctx->core);
-    status = oob->ops->lookup(oob->instance, r2_ctx_other_rank(ctx, rank), blob, bytes_p);
+    status = at_home ? r2_oob_pair_home(oob, rank, blob, &bytes)
+                     : oob->ops->lookup(oob->instance, r2_ctx_other_rank(ctx, rank), blob, &bytes);
     r2_core_leave(&ctx->core);
-    return status;
+    if (R2_ERR_NOT_FOUND == status && at_home) {
+        return R2_ERR_UNSUPPORTED;
+    }
+    if (R2_OK != status) {
+        return R2_ERR_AGAIN;
+    }
+    return R2_OK == r2_peer_users(blob, bytes, &users, &host_id) && 0 != (users & R2_USER_P2P)
+               ? R2_OK
+               : R2_ERR_UNSUPPORTED;
 }
 
 r2_status_t r2_ctx_meet(r2_ctx_t *ctx, uint32_t rank)
@@ -47,23 +49,18 @@ r2_status_t r2_ctx_meet(r2_ctx_t *ctx, uint32_t rank)
     const r2_clock_t *clock = ctx->parts.clock;
     const uint64_t until_ns = r2_now_ns(clock) + R2_MEET_S * R2_NS_PER_S;
     void *blob = malloc(R2_OOB_BLOB_MAX);
-    r2_status_t status;
-    size_t bytes;
+    r2_status_t status = NULL == blob ? R2_ERR_NO_MEMORY : R2_ERR_AGAIN;
+    bool at_home = true;
 
-    if (NULL == blob) {
-        return R2_ERR_NO_MEMORY;
-    }
-    /* Without btl/r2 it never says anything. */
-    status = r2_oob_pair_home(&ctx->core.net.oob, rank, blob, &bytes);
-    status = R2_OK == status ? r2_pair_takes_part(blob, bytes) : R2_ERR_UNSUPPORTED;
-    while (R2_OK == status) {
-        status = r2_pair_ask(ctx, rank, blob, &bytes);
-        if (R2_OK == status) {
-            status = r2_pair_takes_part(blob, bytes);
-            break;
+    while (R2_ERR_AGAIN == status) {
+        status = r2_pair_ask(ctx, rank, at_home, blob);
+        if (R2_OK == status && at_home) {
+            at_home = false;
+            status = R2_ERR_AGAIN;
+        } else if (R2_ERR_AGAIN == status) {
+            status = r2_now_ns(clock) < until_ns ? R2_ERR_AGAIN : R2_ERR_TIMEOUT;
+            nanosleep(&pause, NULL);
         }
-        status = r2_now_ns(clock) < until_ns ? R2_OK : R2_ERR_TIMEOUT;
-        nanosleep(&pause, NULL);
     }
     free(blob);
     return status;

@@ -240,8 +240,8 @@ static r2_status_t r2_btl_start(void)
         r2_ctx_refuse(&config, MCA_COMMON_R2_ASYNC_MODEX);
         return R2_ERR_UNSUPPORTED;
     }
-    status =
-        r2_ctx_acquire(&config, &component->job.ctx, component->why_not, sizeof(component->why_not));
+    status = r2_ctx_acquire(&config, &component->job.ctx, component->why_not,
+                            sizeof(component->why_not));
     if (R2_OK != status) {
         return status;
     }

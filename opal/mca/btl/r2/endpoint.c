@@ -20,8 +20,8 @@ static mca_btl_r2_job_t *r2_job_of(const opal_proc_t *proc)
 {
     mca_btl_r2_job_t *own = &mca_btl_r2_component.job;
 
-    if (own->id == proc->proc_name.jobid) {
-        return proc->proc_name.vpid < r2_ctx_size(own->ctx) ? own : NULL;
+    if (own->id == proc->proc_name.jobid) { /* without a context if this job does without r2 */
+        return NULL != own->ctx && proc->proc_name.vpid < r2_ctx_size(own->ctx) ? own : NULL;
     }
     return mca_btl_r2_job_of(proc->proc_name.jobid);
 }
