@@ -96,7 +96,7 @@ static void reduce(MPI_Comm comm, int count, const char *what)
     free(out);
 }
 
-/* One-sided: a put to the next rank, and all count at rank 0. */
+/* One-sided, with 4.1 alone: a put to the next rank, and all count at rank 0. */
 static void share(MPI_Comm comm)
 {
     const long one = 1;
@@ -145,7 +145,9 @@ static void meet(MPI_Comm inter, bool first)
     MPI_Intercomm_merge(inter, !first, &merged);
     reduce(merged, 1, "a short sum of both groups");
     reduce(merged, 100000, "a long sum of both groups");
-    share(merged);
+    if (OMPI_MAJOR_VERSION < 5) {
+        share(merged);
+    }
     MPI_Comm_dup(merged, &dup);
     reduce(dup, 10, "a sum of both groups again");
     MPI_Comm_free(&dup);

@@ -16,7 +16,6 @@
 #include "r2/params.h"
 
 #define R2_BTL_EAGER_BYTES      (65536 + 64) /* data of eager_bytes, and a header of the PML */
-#define R2_BTL_OTHER_JOBS       16           /* parameter other_jobs */
 #define R2_BTL_EAGER_HOST_BYTES (32768 + 64) /* where all processes are on one host */
 
 struct mca_btl_base_endpoint_t;

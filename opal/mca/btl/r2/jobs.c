@@ -57,7 +57,7 @@ static void r2_job_connect(mca_btl_r2_job_t *job, const char *name, bool wanted)
                               .idle = mca_btl_r2_idle,
                               .users = R2_USER_P2P,
                               .other_job = name,
-                              .named = component->agreed && 0 < component->other_jobs};
+                              .named = component->agreed};
     char text[1024];
     r2_status_t status;
 
@@ -121,6 +121,9 @@ mca_btl_r2_job_t *mca_btl_r2_job_of(opal_jobid_t id)
     mca_btl_r2_job_t *job, *last;
     unsigned count;
 
+    if (0 == component->other_jobs) {
+        return NULL; /* nothing is asked or said */
+    }
     OPAL_THREAD_LOCK(&mca_btl_r2_component.connecting);
     job = r2_job_find(id, &last, &count);
     if (NULL == job) {
