@@ -16,7 +16,8 @@ AC_DEFUN([R2_OPENMPI_LOCATE], [
         [AS_IF([test -d "$with_openmpi"], [],
             [AC_MSG_ERROR([--with-openmpi=$with_openmpi: no such directory])])
          r2_ompi_path=$with_openmpi/bin
-         PKG_CONFIG_PATH="$with_openmpi/lib/pkgconfig:$with_openmpi/lib64/pkgconfig:$PKG_CONFIG_PATH"
+         PKG_CONFIG_PATH="$with_openmpi/lib64/pkgconfig:$PKG_CONFIG_PATH"
+         PKG_CONFIG_PATH="$with_openmpi/lib/pkgconfig:$PKG_CONFIG_PATH"
          export PKG_CONFIG_PATH])
     # Another MPI's mpicc does not know --showme. Debian has names of Open MPI's own beside it.
     MPICC=
@@ -67,9 +68,10 @@ AC_DEFUN([R2_OPENMPI_BY_MPICC], [
 # With --with-openmpi=DIR, an Open MPI that pkg-config finds elsewhere is not the one asked for.
 AC_DEFUN([R2_OPENMPI_BY_PKG_CONFIG], [
     r2_ompi_pc=no
+    r2_ompi_prefix=`$PKG_CONFIG --variable=prefix ompi 2>/dev/null`
     AS_IF([$PKG_CONFIG --exists ompi],
         [AS_IF([test "x$with_openmpi" = xyes ||
-                test "`cd "$with_openmpi" && pwd -P`" = "`cd "\`$PKG_CONFIG --variable=prefix ompi\`" && pwd -P`"],
+                test "`cd "$with_openmpi" && pwd -P`" = "`cd "$r2_ompi_prefix" && pwd -P`"],
             [r2_ompi_pc=yes])])
     AS_IF([test $r2_ompi_pc = yes],
         [OMPI_INCLUDEDIR=`$PKG_CONFIG --variable=includedir ompi`
@@ -77,12 +79,13 @@ AC_DEFUN([R2_OPENMPI_BY_PKG_CONFIG], [
          r2_ompi_by="pkg-config"])
 ])
 
-# R2_OPENMPI_INTERFACE: the version of the interface of collective components, where headers tell it.
-# Development goes on under the same number of Open MPI.
+# R2_OPENMPI_INTERFACE: the version of the interface of collective components, where headers tell
+# it. Development goes on under the same number of Open MPI.
 AC_DEFUN([R2_OPENMPI_INTERFACE], [
     r2_ompi_coll=$OMPI_INCLUDEDIR/openmpi/ompi/mca/coll/coll.h
     AS_IF([test -e "$r2_ompi_coll"],
-        [r2_ompi_interface=`sed -n 's/^#define MCA_COLL_BASE_VERSION_\(@<:@0-9_@:>@*\).*/\1/p' "$r2_ompi_coll" | tr _ .`
+        [r2_ompi_interface=`sed -n 's/^#define MCA_COLL_BASE_VERSION_\(@<:@0-9_@:>@*\).*/\1/p' \
+             "$r2_ompi_coll" | tr _ .`
          AS_CASE([$r2_ompi_interface],
             [2.0.0|2.4.0|3.0.0], [],
             [r2_ompi_verdict="not supported yet: the interface of its collective components is ${r2_ompi_interface:-unknown}"])])
@@ -195,8 +198,10 @@ AC_DEFUN([R2_OPENMPI_DIRS], [
     OMPI_PKGLIBDIR=
     OMPI_PKGDATADIR=
     AS_IF([test -n "$OMPI_INFO"],
-        [OMPI_PKGLIBDIR=`$OMPI_INFO --path pkglibdir --parsable 2>/dev/null | sed -n 's/^path:pkglibdir://p'`
-         OMPI_PKGDATADIR=`$OMPI_INFO --path pkgdatadir --parsable 2>/dev/null | sed -n 's/^path:pkgdatadir://p'`])
+        [OMPI_PKGLIBDIR=`$OMPI_INFO --path pkglibdir --parsable 2>/dev/null \
+             | sed -n 's/^path:pkglibdir://p'`
+         OMPI_PKGDATADIR=`$OMPI_INFO --path pkgdatadir --parsable 2>/dev/null \
+             | sed -n 's/^path:pkgdatadir://p'`])
     AS_CASE([$with_mca_dir],
         [yes|no], [MCA_DIR=$OMPI_PKGLIBDIR; MCA_HELP_DIR=$OMPI_PKGDATADIR],
         [own], [MCA_DIR='${libdir}/openmpi'; MCA_HELP_DIR='${datadir}/openmpi'],

@@ -28,7 +28,11 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     pthread_mutex_init(&ctx->core.lock, NULL);
     ctx->config = *config;
     ctx->core.params = *config->params;
+    ctx->config.other_job = NULL; /* borrowed for the call */
     ctx->parts = *parts;
+    if (parts->pair) { /* who takes part is asked of each process: r2_ctx_meet() */
+        ctx->consent = (r2_consent_t){.known = true, .users = R2_USER_P2P};
+    }
     ctx->epoll_fd = -1;
     ctx->core.log.level = (int) ctx->core.params.verbose;
     ctx->core.log.fn = config->log;

@@ -42,6 +42,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/p2p_inbound.c \
     r2core/ctx/p2p_requests.c \
     r2core/ctx/override.c \
+    r2core/ctx/pair.c \
     r2core/ctx/detector.c \
     r2core/ctx/detector.h \
     r2core/ctx/health_ports.c \

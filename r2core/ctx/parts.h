@@ -35,6 +35,7 @@ typedef struct r2_ctx_parts {
     uint64_t host_id;       /* equal for ranks that share memory */
     bool local;             /* and it may be used, by parameter `local` */
     char host_name[64];
+    bool pair;             /* of two jobs: a context for what passes between them */
     uint64_t first_seq;    /* start of message numbers; tests start near the wrap */
     r2_cost_params_t cost; /* of this process, to be published; zeros: usual ones */
 } r2_ctx_parts_t;

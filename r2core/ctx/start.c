@@ -32,6 +32,7 @@ typedef struct r2_ctx_real {
     r2_post_t post;
     r2_log_t log;
     r2_nic_watch_t watch;
+    bool pair;     /* oob: of two jobs */
     bool tight;    /* there are not enough descriptors for all lanes at one time */
     r2_ctx_t *ctx; /* borrowed; NULL until it is assembled */
 } r2_ctx_real_t;
@@ -51,7 +52,9 @@ static void r2_ctx_real_free(r2_ctx_real_t *real)
     if (NULL != real->tp.ops) {
         r2_tp_destroy(&real->tp);
     }
-    if (NULL != real->oob.ops) {
+    if (NULL != real->oob.ops && real->pair) {
+        r2_oob_pair_destroy(&real->oob);
+    } else if (NULL != real->oob.ops) {
         r2_oob_pmix_destroy(&real->oob);
     }
     free(real);
@@ -119,9 +122,11 @@ static r2_status_t r2_ctx_real_cost(r2_ctx_real_t *real, const r2_ctx_config_t *
     uint32_t rank, size;
     r2_status_t status = real->oob.ops->identity(real->oob.instance, &rank, &size);
 
-    return R2_OK == status && 0 == rank ? r2_cost_find(config->params->cost_file, r2_clock_system(),
-                                                       &parts->cost, text_p, text_bytes)
-                                        : status;
+    /* nothing is planned between two jobs */
+    return R2_OK == status && 0 == rank && !real->pair
+               ? r2_cost_find(config->params->cost_file, r2_clock_system(), &parts->cost, text_p,
+                              text_bytes)
+               : status;
 }
 
 static r2_status_t r2_ctx_real_files(r2_ctx_real_t *real, const r2_ctx_parts_t *parts, char *text_p,
@@ -202,15 +207,30 @@ static void r2_ctx_offer(const r2_ctx_real_t *real, const r2_params_t *params,
     }
 }
 
+static r2_status_t r2_ctx_real_oob(r2_ctx_real_t *real, const r2_ctx_config_t *config, char *text_p,
+                                   size_t text_bytes)
+{
+    const char *other = config->other_job;
+    r2_status_t status;
+
+    real->pair = NULL != other;
+    status = real->pair ? r2_oob_pair_create(other, &real->oob) : r2_oob_pmix_create(&real->oob);
+    if (R2_ERR_NOT_FOUND == status) {
+        snprintf(text_p, text_bytes, "the PMIx server does not know the job %s", other);
+    } else if (R2_OK != status) {
+        snprintf(text_p, text_bytes,
+                 "no PMIx server answers: start the program with mpirun or srun --mpi=pmix");
+    }
+    return status;
+}
+
 static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t *config,
                                      r2_ctx_parts_t *parts, char *text_p, size_t text_bytes)
 {
-    r2_status_t status = r2_oob_pmix_create(&real->oob);
+    r2_status_t status = r2_ctx_real_oob(real, config, text_p, text_bytes);
     char what[192];
 
     if (R2_OK != status) {
-        snprintf(text_p, text_bytes,
-                 "no PMIx server answers: start the program with mpirun or srun --mpi=pmix");
         return status;
     }
     status = r2_nics_find(config->params->rails, config->params->address_family_any, parts->nics,
@@ -260,11 +280,13 @@ static r2_status_t r2_ctx_plan_file(r2_ctx_t *ctx, char *text_p, size_t text_byt
                            : status;
 }
 
-static void r2_ctx_host(r2_ctx_parts_t *parts)
+/* Memory is shared within a job. */
+static void r2_ctx_host(const r2_ctx_config_t *config, r2_ctx_parts_t *parts)
 {
     gethostname(parts->host_name, sizeof(parts->host_name) - 1);
     parts->host_id = r2_host_id(parts->host_name);
-    parts->local = true;
+    parts->pair = NULL != config->other_job;
+    parts->local = !parts->pair;
 }
 
 static void r2_ctx_real_log(const r2_ctx_config_t *config, const char *host_name, r2_log_t *log_p)
@@ -284,6 +306,7 @@ static r2_status_t r2_ctx_real_refuse(r2_ctx_real_t *real, const r2_ctx_config_t
 {
     const r2_oob_t *oob = &real->oob;
     uint32_t rank = 0, size = 0;
+    bool speaks;
     int level = expected && !config->named ? R2_LOG_INFO : R2_LOG_WARN;
     r2_status_t status;
 
@@ -291,8 +314,9 @@ static r2_status_t r2_ctx_real_refuse(r2_ctx_real_t *real, const r2_ctx_config_t
         return R2_OK; /* not in a job of PMIx's: there are no others */
     }
     status = r2_consent_refuse(oob, host_name, why, expected);
-    r2_log_at(&real->log, 0 == rank ? level : R2_LOG_INFO, "this job does without r2: %s: %s",
-              host_name, why);
+    speaks = real->pair ? r2_oob_pair_leads(oob) : 0 == rank;
+    r2_log_at(&real->log, speaks ? level : R2_LOG_INFO, "%s does without r2: %s: %s",
+              real->pair ? "what passes to another job" : "this job", host_name, why);
     return status;
 }
 
@@ -377,7 +401,7 @@ r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char 
         return R2_ERR_NO_MEMORY;
     }
     text_p[0] = '\0';
-    r2_ctx_host(&parts);
+    r2_ctx_host(config, &parts);
     r2_ctx_real_log(config, parts.host_name, &real->log);
     return r2_ctx_real_make(real, config, &parts, ctx_p, text_p, text_bytes);
 }
@@ -403,15 +427,16 @@ void r2_ctx_decline(const r2_ctx_config_t *config, const char *why)
 {
     r2_ctx_parts_t parts = {.clock = NULL};
     r2_ctx_real_t *real = calloc(1, sizeof(*real));
+    char text[256];
 
     if (NULL == real) {
         return;
     }
-    r2_ctx_host(&parts);
+    r2_ctx_host(config, &parts);
     r2_ctx_real_log(config, parts.host_name, &real->log);
-    if (R2_OK == r2_oob_pmix_create(&real->oob)) {
+    if (R2_OK == r2_ctx_real_oob(real, config, text, sizeof(text))) {
         /* nothing is published: the others need not know */
-        (void) r2_ctx_real_refuse(real, config, parts.host_name, why, false);
+        (void) r2_ctx_real_refuse(real, config, parts.host_name, why, real->pair);
     }
     r2_ctx_real_free(real);
 }

@@ -11,4 +11,7 @@ libr2core_la_SOURCES += \
     r2core/oob/mesh_slot.h \
     r2core/oob/oob.h \
     r2core/oob/pmix.c \
+    r2core/oob/pmix_pair.c \
+    r2core/oob/pmix_value.c \
+    r2core/oob/pmix_value.h \
     r2core/oob/post.h

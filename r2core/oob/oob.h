@@ -7,6 +7,7 @@
 #ifndef R2_OOB_H
 #define R2_OOB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,6 +53,27 @@ typedef struct r2_oob {
 /** The PMIx driver. @return R2_OK, or R2_ERR_UNSUPPORTED when not launched by a PMIx server. */
 r2_status_t r2_oob_pmix_create(r2_oob_t *oob_p);
 void r2_oob_pmix_destroy(r2_oob_t *oob);
+
+/**
+ * The driver for two jobs that have met: this process's own, and another, by its PMIx name space.
+ * Processes are numbered as in one job; lookup() knows those of the other one alone, and answers
+ * R2_ERR_NOT_FOUND until they have published for this job. lookup() belongs to one thread at a
+ * time.
+ * @param other copied.
+ * @return R2_OK, R2_ERR_UNSUPPORTED (no PMIx server), R2_ERR_NOT_FOUND (it knows no such job),
+ * R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_oob_pair_create(const char *other, r2_oob_t *oob_p);
+void r2_oob_pair_destroy(r2_oob_t *oob);
+/** Number of rank 0 of the other job. */
+uint32_t r2_oob_pair_first(const r2_oob_t *oob);
+/** Is this process rank 0 of its own job? */
+bool r2_oob_pair_leads(const r2_oob_t *oob);
+/**
+ * What a process of the other job has published for its own. @param rank in the other job.
+ * @param blob_p R2_OOB_BLOB_MAX bytes. @return as lookup().
+ */
+r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p);
 
 /** "4.2.2" style version of the PMIx library in use. */
 const char *r2_oob_pmix_version(void);

@@ -5,6 +5,8 @@
  * Dynamic processes: MPI_Comm_spawn, MPI_Comm_accept and MPI_Comm_connect (within a job and between
  * two), MPI_Comm_join. Everything that is exchanged is checked on both sides.
  *
+ * Case "rails", by name alone, has a line for each of many rounds, in which rails may fail.
+ *
  * Usage: dynamic [CASE...] [hosts=LIST]. Spawned processes are started with the words that
  * tell them what they are: on these hosts (as MPI_Comm_spawn's "host"), one on each in turn.
  */
@@ -19,6 +21,7 @@
 
 #define CHILDREN  3
 #define LONG_INTS (1 << 20) /* longer than any eager message */
+#define ROUNDS    50        /* of case "rails" */
 
 static int rank, size;
 static char *program;
@@ -93,6 +96,38 @@ static void reduce(MPI_Comm comm, int count, const char *what)
     free(out);
 }
 
+/* One-sided, with 4.1 alone: a put to the next rank, and all count at rank 0. */
+static void share(MPI_Comm comm)
+{
+    const long one = 1;
+    long *memory, mine, before = 0;
+    int me, all;
+    MPI_Win win;
+
+    MPI_Comm_rank(comm, &me);
+    MPI_Comm_size(comm, &all);
+    MPI_Win_allocate(2 * sizeof(long), sizeof(long), MPI_INFO_NULL, comm, &memory, &win);
+    memory[0] = memory[1] = 0;
+    mine = 100 + me;
+    MPI_Win_fence(0, win);
+    MPI_Put(&mine, 1, MPI_LONG, (me + 1) % all, 0, 1, MPI_LONG, win);
+    MPI_Win_fence(0, win);
+    expect(100 + (me + all - 1) % all == memory[0], "what was put");
+    MPI_Win_fence(0, win);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+    MPI_Fetch_and_op(&one, &before, MPI_LONG, 0, 1, MPI_SUM, win);
+    MPI_Win_unlock(0, win);
+    expect(0 <= before && before < all, "a count");
+    MPI_Barrier(comm);
+    if (0 == me) {
+        MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+        MPI_Fetch_and_op(&one, &before, MPI_LONG, 0, 1, MPI_NO_OP, win);
+        MPI_Win_unlock(0, win);
+        expect(before == all, "all counts");
+    }
+    MPI_Win_free(&win);
+}
+
 /* What two groups do that have just met. `first`: this group's ranks come first in the merged
  * one. */
 static void meet(MPI_Comm inter, bool first)
@@ -110,6 +145,9 @@ static void meet(MPI_Comm inter, bool first)
     MPI_Intercomm_merge(inter, !first, &merged);
     reduce(merged, 1, "a short sum of both groups");
     reduce(merged, 100000, "a long sum of both groups");
+    if (OMPI_MAJOR_VERSION < 5) {
+        share(merged);
+    }
     MPI_Comm_dup(merged, &dup);
     reduce(dup, 10, "a sum of both groups again");
     MPI_Comm_free(&dup);
@@ -195,6 +233,32 @@ static void run_siblings(void)
     MPI_Comm_disconnect(&two);
 }
 
+/* Short and long messages of both groups, again and again; rank 0 of the parents says so. */
+static void be_steady(MPI_Comm inter, bool parents)
+{
+    for (int round = 1; round <= ROUNDS; ++round) {
+        const unsigned before = wrong;
+
+        talk(inter, rank + (parents ? 0 : 1000), 1000);
+        talk(inter, rank + (parents ? 0 : 1000), LONG_INTS / 8);
+        if (parents && 0 == rank) {
+            printf("%s %d - round\n", before == wrong ? "ok" : "not ok", round);
+            fflush(stdout);
+        }
+    }
+}
+
+static void run_rails(void)
+{
+    char word[] = "--steady", *words[] = {word, NULL};
+    MPI_Comm inter;
+
+    MPI_Comm_spawn(program, words, CHILDREN, where, 0, MPI_COMM_WORLD, &inter,
+                   MPI_ERRCODES_IGNORE);
+    be_steady(inter, true);
+    MPI_Comm_disconnect(&inter);
+}
+
 /* A socket of this host between two ranks. */
 static int connected_socket(void)
 {
@@ -273,11 +337,8 @@ static void be_sibling(MPI_Comm parent, bool accepts)
 static const struct {
     const char *name;
     void (*run)(void);
-} cases[] = {{"spawn", run_spawn},
-             {"self", run_self},
-             {"connect", run_connect},
-             {"siblings", run_siblings},
-             {"join", run_join}};
+} cases[] = {{"spawn", run_spawn},       {"self", run_self}, {"connect", run_connect},
+             {"siblings", run_siblings}, {"join", run_join}, {"rails", run_rails}};
 
 /* Takes what is no case out of the words. @return how many are left. */
 static int options(int argc, char **argv)
@@ -298,7 +359,7 @@ static int options(int argc, char **argv)
 
 static bool wanted(const char *name, int argc, char **argv)
 {
-    bool found = argc < 2;
+    bool found = argc < 2 && 0 != strcmp(name, "rails");
 
     for (int i = 1; i < argc; ++i) {
         found = found || 0 == strcmp(name, argv[i]);
@@ -345,6 +406,8 @@ int main(int argc, char **argv)
     }
     if (wanted("--child", argc, argv)) {
         meet(parent, false);
+    } else if (wanted("--steady", argc, argv)) {
+        be_steady(parent, false);
     } else if (wanted("--only", argc, argv)) {
         be_only_child(parent);
     } else {

@@ -18,6 +18,14 @@
 #    define INIT(Name) MPIX_##Name##_init
 #endif
 
+/* What a request says that is started again after its wait returned an error. Open MPI up to 5.0
+ * takes it for one that is under way. */
+#if OMPI_MAJOR_VERSION >= 6
+#    define AGAIN MPI_ERR_COUNT
+#else
+#    define AGAIN MPI_ERR_REQUEST
+#endif
+
 enum { CALLS = 200, LIMIT_S = 40 };
 
 static int me;
@@ -57,8 +65,7 @@ static unsigned fail(MPI_Comm comm)
         rc = MPI_Iallreduce(&in, &out, 1, MPI_INT, MPI_SUM, comm, &request);
         wrong += MPI_ERR_COUNT != class_of(rc); /* at once */
         rc = MPI_Start(&kept);
-        /* Open MPI 4 takes a request whose wait returned an error for one that is under way */
-        wrong += (0 == i ? MPI_ERR_COUNT : MPI_ERR_REQUEST) != class_of(wait_for(rc, &kept));
+        wrong += (0 == i ? MPI_ERR_COUNT : AGAIN) != class_of(wait_for(rc, &kept));
     }
     MPI_Request_free(&kept);
     return wrong;

@@ -8,42 +8,14 @@ Each survivor has to have the error within a second, and to reduce exactly, on r
 --long: every kind of collective, and more of everything. --stock: without r2, to compare with.
 """
 
-import os
-import re
 import statistics
-import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from labtest import R2LAB, TOP, r2lab, run_all
+from labtest import r2lab, run_all
+from ulfmlab import CALLS, HOSTS, LAB, DownRail, play, raise_lab
 
-LAB = "ul%d" % os.getpid()
-BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
-PROGRAM = BUILD + "/tests/functional/ulfm"
 LONG = "--long" in sys.argv
-STOCK = "--stock" in sys.argv
-HOSTS, RAILS = 4, 4
-CALLS = ("barrier bcast allreduce reduce allgather allgatherv alltoall alltoallv gather scatter "
-         "reduce_scatter reduce_scatter_block scan exscan ialltoall iallreduce persistent").split()
-LINE = re.compile(r"rank \d+: \w+ \w+: (-?[\d.]+) ms, left (\d+), (on r2|not on r2), (\d+) wrong")
-OPTIONS = ("--peer", "ob1") if STOCK else ("--build", BUILD)
-MCA = () if STOCK else ("--mca", "coll", "r2")
-
-
-def play(case, call, ranks=HOSTS):
-    """One job; returns ms from the death to the error, of each survivor."""
-    done = subprocess.run([R2LAB, "run", "--name", LAB, *OPTIONS, "--timeout", "50", "--ppn",
-                           str(ranks // HOSTS), "--with-ft", "ulfm", "-n", str(ranks), *MCA,
-                           PROGRAM, case, call],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.STDOUT, timeout=90, errors="replace", check=False)
-    lines = LINE.findall(done.stdout)
-    dead = {"revoke": 0, "two": 2, "shrink": 2, "agree": 2}.get(case, 1)
-    assert len(lines) == ranks - dead, "%s %s: %d lines\n%s" % (case, call, len(lines), done.stdout)
-    for _, left, where, wrong in lines:
-        assert int(left) == ranks - dead and wrong == "0", "%s %s\n%s" % (case, call, done.stdout)
-        assert STOCK or where == "on r2", done.stdout
-    return [float(line[0]) for line in lines]
 
 
 def plays(case, calls, sizes=(HOSTS,)):
@@ -99,26 +71,20 @@ def test_many():
 
 def test_dead_rail():
     """a rank dies while a rail of another host is down"""
-    r2lab("fault", "--name", LAB, "down", "h1", "rail0")
-    try:
+    with DownRail("h1", "rail0"):
         return plays("in", CALLS[::4] if LONG else ("allreduce",))
-    finally:
-        r2lab("fault", "--name", LAB, "heal", "h1", "rail0")
 
 
 def main():
     """Raises the lab, runs all tests, or those that are named."""
-    if os.geteuid() != 0:
-        print("tests on the lab need root")
-        return 77
-    if subprocess.run([PROGRAM], stdout=subprocess.DEVNULL, check=False).returncode == 77:
-        print("this Open MPI has no ULFM")
-        return 77
     names = [word for word in sys.argv[1:] if not word.startswith("-")]
     tests = [test_in, test_before, test_after, test_two, test_shrink, test_agree, test_revoke,
              test_many, test_dead_rail]
     tests = [globals()["test_" + name] for name in names] or tests
-    r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit")
+    why_not = raise_lab()
+    if why_not:
+        print(why_not)
+        return 77
     return run_all(tests, lambda: None, lambda: r2lab("down", "--name", LAB))
 
 

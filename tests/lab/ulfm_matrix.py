@@ -8,14 +8,14 @@ collective, 4, 8, 12 or 16 ranks, and whether a rail is down meanwhile: every ot
 is not right is printed, and the rest goes on. What is checked is as in test_ulfm.py.
 """
 
-import os
+import contextlib
 import statistics
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 from labtest import r2lab
-from test_ulfm import CALLS, HOSTS, LAB, PROGRAM, RAILS, play
+from ulfmlab import CALLS, HOSTS, LAB, RAILS, DownRail, play, raise_lab
 
 CASES = ("before", "in", "after", "two", "shrink", "agree", "revoke")
 SIZES = (4, 8, 12, 16)
@@ -23,30 +23,23 @@ SIZES = (4, 8, 12, 16)
 
 def one(case, number):
     """One job; returns (ms of each survivor, None) or ([], what was wrong)."""
-    rail = ("h%d" % (number % HOSTS), "rail%d" % (number // HOSTS % RAILS))
-    if number % 2:
-        r2lab("fault", "--name", LAB, "down", *rail)
-    try:
-        return play(case, CALLS[number % len(CALLS)], SIZES[number // 2 % len(SIZES)]), None
-    except (AssertionError, subprocess.TimeoutExpired) as error:
-        return [], str(error)
-    finally:
-        if number % 2:
-            r2lab("fault", "--name", LAB, "heal", *rail)
+    rail = DownRail("h%d" % (number % HOSTS), "rail%d" % (number // HOSTS % RAILS))
+    with rail if number % 2 else contextlib.nullcontext():
+        try:
+            return play(case, CALLS[number % len(CALLS)], SIZES[number // 2 % len(SIZES)]), None
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            return [], str(error)
 
 
 def main():
     """Raises the lab and plays all; one line for each case."""
-    if os.geteuid() != 0:
-        print("tests on the lab need root")
-        return 77
-    if subprocess.run([PROGRAM], stdout=subprocess.DEVNULL, check=False).returncode == 77:
-        print("this Open MPI has no ULFM")
-        return 77
     jobs, first = (int(word) for word in (sys.argv[1:3] + ["50", "0"][len(sys.argv[1:3]):]))
     cases, failed = sys.argv[3:] or CASES, 0
+    why_not = raise_lab()
+    if why_not:
+        print(why_not)
+        return 77
     print("1..%d" % len(cases))
-    r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit")
     try:
         for place, case in enumerate(cases, 1):
             times, wrong = [], 0

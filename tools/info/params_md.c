@@ -27,7 +27,7 @@ static const char info_md_head[] =
     "shows\n"
     "these and the component's own `coll_r2_priority` and `coll_r2_fallback`, `--param btl r2` "
     "shows "
-    "`btl_r2_fallback`\n"
+    "`btl_r2_fallback`, `btl_r2_other_jobs`\n"
     "and what `btl/r2` has of all byte transports (`btl_r2_eager_limit` and the like).\n"
     "\n"
     "The level is MPI_T's: 1 to 3 for users, 4 to 6 for administrators, 7 to 9 for developers.\n"

@@ -44,6 +44,9 @@ typedef struct r2_ctx_config {
     void *idle_arg; /* borrowed */
     uint32_t users; /* bits of r2_user_t; 0: all */
     bool named;     /* the user asked for r2 by name: is told why it is not used */
+    /** The context is for what passes to another job: its PMIx name space; borrowed for the call.
+     * NULL: for this process's own job. */
+    const char *other_job;
 } r2_ctx_config_t;
 
 /**
@@ -101,6 +104,25 @@ R2_EXPORT r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **c
  * and neither is `idle` if the context was made with it.
  */
 R2_EXPORT void r2_ctx_release(r2_ctx_t *ctx, r2_log_fn_t log);
+
+/*
+ * What passes between two jobs has a context of its own in each process, made by r2_ctx_create()
+ * with `other_job` when processes of the two have met, at any time, with R2_USER_P2P alone. Its
+ * ranks are those of both jobs: only processes of the other one are reached.
+ */
+
+/** Number of a process of the other job in such a context. @param rank in its own job. */
+R2_EXPORT uint32_t r2_ctx_other_rank(const r2_ctx_t *ctx, uint32_t rank);
+/**
+ * Waits until a process of the other job has such a context, too, or says that it will have none:
+ * it has to be told of this job, as MPI does to all that meet. Blocks for R2_MEET_S at most.
+ * @param rank in its own job.
+ * @return R2_OK, R2_ERR_UNSUPPORTED (it does without), R2_ERR_TIMEOUT, R2_ERR_NO_MEMORY.
+ */
+R2_EXPORT r2_status_t r2_ctx_meet(r2_ctx_t *ctx, uint32_t rank);
+#define R2_MEET_S 20
+/** Instead of r2_ctx_create() for another job: tells its processes that this one does without. */
+R2_EXPORT void r2_ctx_refuse_job(const r2_ctx_config_t *config, const char *why);
 
 /** Progresses all rails once. Any thread; returns at once if another thread does it. @return
  * events. */

@@ -26,7 +26,6 @@
 #include "opal/util/argv.h"
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
-#include "opal/util/show_help.h"
 
 /* Open MPI's names for its own package: ours follow. */
 #undef PACKAGE_BUGREPORT

@@ -6,7 +6,6 @@
  */
 #include "ulfm.h"
 
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/mca/common/r2/finalize.h"
+#include "opal/mca/common/r2/help.h"
 #include "opal/mca/common/r2/version.h"
 #include "opal/mca/common/r2/widen.h"
 #include "opal/runtime/opal_progress.h"
@@ -46,29 +46,6 @@ mca_coll_r2_component_t mca_coll_r2_component = {
         },
 };
 
-/* Help texts lie in the installation's data directory, or beside the component in a build tree. */
-static void r2_help_add_dirs(void)
-{
-    Dl_info info;
-    char *slash;
-    char *dir;
-
-    opal_show_help_add_dir(R2_MCA_HELP_DIR);
-    if (0 == dladdr(&mca_coll_r2_component, &info) || NULL == info.dli_fname) {
-        return;
-    }
-    dir = strdup(info.dli_fname);
-    if (NULL == dir) {
-        return;
-    }
-    slash = strrchr(dir, '/');
-    if (NULL != slash) {
-        *slash = '\0';
-        opal_show_help_add_dir(dir);
-    }
-    free(dir);
-}
-
 static int r2_component_register(void)
 {
     int rc;
@@ -76,7 +53,7 @@ static int r2_component_register(void)
     if (!mca_common_r2_fits("coll")) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    r2_help_add_dirs();
+    mca_common_r2_help_init(&mca_coll_r2_component);
     /* The transports are selected before this framework is opened, if they are used at all. */
     mca_coll_r2_component.named = mca_common_r2_is_named(&ompi_coll_base_framework) ||
                                   mca_common_r2_is_named(&opal_btl_base_framework);
@@ -223,7 +200,7 @@ void mca_coll_r2_abort(const char *what, r2_status_t status)
     /* 4.1's mpirun loses help messages that reach it together. */
     opal_output(0, "coll:r2: %s, process %u, cannot go on: %s: %s", host,
                 (unsigned) ompi_proc_local()->super.proc_name.vpid, what, r2_status_string(status));
-    opal_show_help("help-coll-r2.txt", "alone", true, host, what, r2_status_string(status));
+    mca_common_r2_help("help-coll-r2.txt", "alone", host, what, r2_status_string(status));
     ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_OTHER);
 }
 

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "opal/mca/common/r2/help.h"
 #include "opal/runtime/opal.h"
 #include "r2/log.h"
 
@@ -32,10 +33,10 @@ static void r2_error_tell(const mca_coll_r2_call_t *call, r2_status_t status)
     }
     r2_log_lock();
     if (R2_ERR_PLAN_MISMATCH == status) {
-        opal_show_help("help-coll-r2.txt", "mismatch", true, r2_status_string(status), text);
+        mca_common_r2_help("help-coll-r2.txt", "mismatch", r2_status_string(status), text);
     } else {
-        opal_show_help("help-coll-r2.txt", R2_ERR_PEER_GONE == status ? "gone" : "failed", true,
-                       cause);
+        mca_common_r2_help("help-coll-r2.txt", R2_ERR_PEER_GONE == status ? "gone" : "failed",
+                           cause);
     }
     r2_log_unlock();
 }

@@ -39,6 +39,8 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/ulfm.h \
     opal/mca/common/r2/finalize.c \
     opal/mca/common/r2/finalize.h \
+    opal/mca/common/r2/help.c \
+    opal/mca/common/r2/help.h \
     opal/mca/common/r2/params.h \
     opal/mca/common/r2/standin/ompi/mpi/fortran/base/fint_2_int.h \
     opal/mca/common/r2/standin/opal/mca/threads/pthreads/threads_pthreads_mutex.h \

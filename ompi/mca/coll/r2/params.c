@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opal/mca/common/r2/help.h"
 #include "opal/mca/common/r2/params.h"
 
 static_assert(sizeof(unsigned long long) == sizeof(uint64_t), "UINT parameters are registered so");
@@ -65,7 +66,7 @@ static void r2_param_report(const char *name, const char *value, const char *uni
         opal_output(0, "coll:r2: coll_r2_%s=%s is not in the range %s (%s)", name, value, range,
                     unit);
     }
-    opal_show_help("help-coll-r2.txt", "bad parameter", true, name, value, unit, range, name);
+    mca_common_r2_help("help-coll-r2.txt", "bad parameter", name, value, unit, range, name);
 }
 
 /*
@@ -241,7 +242,7 @@ int mca_coll_r2_params_register(void)
         if (0 == opal_process_info.my_local_rank) {
             opal_output(0, "coll:r2: %s", text);
         }
-        opal_show_help("help-coll-r2.txt", "bad parameters", true, text);
+        mca_common_r2_help("help-coll-r2.txt", "bad parameters", text);
     }
     return OMPI_ERR_BAD_PARAM;
 }

@@ -18,9 +18,24 @@
 #define R2_BTL_EAGER_BYTES      (65536 + 64) /* data of eager_bytes, and a header of the PML */
 #define R2_BTL_EAGER_HOST_BYTES (32768 + 64) /* where all processes are on one host */
 
-/** A peer, or this process. Under the component's lock, but for rank and host. */
+struct mca_btl_base_endpoint_t;
+
+/**
+ * Peers of one context of r2core: the processes of this job, or those of another one that it has
+ * met. Written once, but for the endpoints, which are under the component's lock.
+ */
+typedef struct mca_btl_r2_job {
+    opal_jobid_t id;
+    r2_ctx_t *ctx; /* refcounted (this job), owned (another); NULL: not reached by r2 */
+    r2_p2p_t *p2p; /* owned */
+    struct mca_btl_base_endpoint_t **endpoints; /* owned, by rank in ctx; NULL: not added yet */
+    struct mca_btl_r2_job *next;                /* owned: another job */
+} mca_btl_r2_job_t;
+
+/** A peer, or this process. Under the component's lock, but for job, rank and host. */
 struct mca_btl_base_endpoint_t {
-    uint32_t rank; /* process number of the job */
+    mca_btl_r2_job_t *job; /* borrowed: lives until the component is closed */
+    uint32_t rank;         /* process number in job->ctx */
     bool same_host;
     opal_proc_t *proc; /* borrowed; NULL: given up by the PML */
 };
@@ -40,13 +55,13 @@ typedef struct mca_btl_r2_frag {
 typedef struct mca_btl_r2_component {
     mca_btl_base_component_t super;
     r2_params_t params;
-    char *fallback; /* owned by the MCA variable: transports to select beside r2 */
-    r2_ctx_t *ctx;  /* refcounted; NULL: r2 cannot run here */
-    r2_p2p_t *p2p;  /* owned */
+    char *fallback;       /* owned by the MCA variable: transports to select beside r2 */
+    unsigned other_jobs;  /* that are reached by r2, at most */
+    mca_btl_r2_job_t job; /* this one, and behind it others; ctx NULL: r2 cannot run here */
     mca_btl_base_module_error_cb_fn_t error;
-    mca_btl_r2_endpoint_t **endpoints; /* owned, by rank; NULL: not added yet */
     opal_mutex_t lock;
-    bool agreed; /* all processes of the job use it */
+    opal_mutex_t connecting; /* who adds a job */
+    bool agreed;             /* all processes of the job use it */
     char why_not[1024];
 } mca_btl_r2_component_t;
 
@@ -54,6 +69,10 @@ OPAL_DECLSPEC extern mca_btl_r2_component_t mca_btl_r2_component;
 extern mca_btl_base_module_t mca_btl_r2_module;
 
 /* component.c */
+/** Logs a line; configuration of contexts. */
+void mca_btl_r2_log(void *arg, int level, const char *line);
+/** Drives what is not r2's; configuration of contexts. */
+void mca_btl_r2_idle(void *arg);
 /** Do all processes of the job use r2? Not before the launcher's fence. If not, what this one has
  * of it is given back. */
 bool mca_btl_r2_is_agreed(void);
@@ -62,14 +81,29 @@ bool mca_btl_r2_is_agreed(void);
 /** When the components of all frameworks are open: has one-sided communication use r2. */
 void mca_btl_r2_osc_settle(void);
 
+/* jobs.c: what passes to other jobs */
+/**
+ * The peers of a job that this one has met; opened if need be. All processes of both call it.
+ * @return NULL: the job is left to another transport.
+ */
+mca_btl_r2_job_t *mca_btl_r2_job_of(opal_jobid_t id);
+/** Endpoints and point-to-point of a job whose context is there. */
+r2_status_t mca_btl_r2_job_open(mca_btl_r2_job_t *job);
+/** The opposite: what it has but the context. */
+void mca_btl_r2_job_close(mca_btl_r2_job_t *job);
+/** Gives back all other jobs. */
+void mca_btl_r2_jobs_stop(void);
+/** Drives the contexts of other jobs. @return events. */
+unsigned mca_btl_r2_jobs_progress(void);
+
 /* endpoint.c */
 int mca_btl_r2_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
                          mca_btl_r2_endpoint_t **endpoints, opal_bitmap_t *reachable);
 int mca_btl_r2_del_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
                          mca_btl_r2_endpoint_t **endpoints);
 /** NULL: not added. */
-mca_btl_r2_endpoint_t *mca_btl_r2_endpoint_of(uint32_t rank);
-/** r2core lost a peer for good. */
+mca_btl_r2_endpoint_t *mca_btl_r2_endpoint_of(const mca_btl_r2_job_t *job, uint32_t rank);
+/** r2core lost a peer for good. @param arg its job. */
 void mca_btl_r2_lost(void *arg, uint32_t rank, r2_status_t status);
 
 /* frag.c */
@@ -84,7 +118,7 @@ mca_btl_base_descriptor_t *mca_btl_r2_prepare_src(mca_btl_base_module_t *btl,
 
 /* module.c */
 int mca_btl_r2_error_of(r2_status_t status);
-/** r2core received a message. */
+/** r2core received a message. @param arg the job of the sender. */
 void mca_btl_r2_received(void *arg, uint32_t rank, uint8_t id, const void *data, size_t bytes);
 
 /* params.c */

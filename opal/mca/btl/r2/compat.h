@@ -18,11 +18,15 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/mca/btl/btl.h"
+#if OPAL_MAJOR_VERSION < 5
+#    include "opal/mca/pmix/pmix.h"
+#else
+#    include "opal/mca/pmix/pmix-internal.h"
+#endif
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/argv.h"
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
-#include "opal/util/show_help.h"
 
 /* Open MPI's names for its own package: ours follow. */
 #undef PACKAGE_BUGREPORT
@@ -80,6 +84,35 @@ static inline void *mca_btl_r2_with_room(mca_btl_r2_room_t *room, const void *da
     (void) room;
     (void) bytes;
     return (void *) (uintptr_t) data;
+}
+
+/*
+ * How many other jobs are reached by r2, unless the user says. With Open MPI 5.0 none: where
+ * btl/tcp is selected beside, and jobs on several hosts connect, 5.0.7 hung.
+ */
+#if OPAL_MAJOR_VERSION < 5
+#    define MCA_BTL_R2_OTHER_JOBS 16
+#else
+#    define MCA_BTL_R2_OTHER_JOBS 0
+#endif
+
+#define MCA_BTL_R2_JOB_NAME_BYTES 256
+
+/** The PMIx name space of a job. @return false: it is not known. */
+static inline bool mca_btl_r2_job_name(opal_jobid_t id, char name_p[MCA_BTL_R2_JOB_NAME_BYTES])
+{
+#if OPAL_MAJOR_VERSION < 5
+    const char *name = NULL == opal_pmix.get_nspace ? NULL : opal_pmix.get_nspace(id);
+
+    if (NULL == name || strlen(name) >= MCA_BTL_R2_JOB_NAME_BYTES) {
+        return false;
+    }
+    strcpy(name_p, name);
+    return true;
+#else
+    _Static_assert(PMIX_MAX_NSLEN < MCA_BTL_R2_JOB_NAME_BYTES, "any name fits");
+    return OPAL_SUCCESS == opal_pmix_convert_jobid(name_p, id);
+#endif
 }
 
 /* A put is complete when the data is in the peer's memory: 5.0 wants to know. */

@@ -6,13 +6,13 @@
  */
 #include "btl_r2.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ompi/communicator/communicator.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/common/r2/finalize.h"
+#include "opal/mca/common/r2/help.h"
 #include "opal/mca/common/r2/version.h"
 #include "opal/mca/common/r2/widen.h"
 
@@ -38,25 +38,6 @@ mca_btl_r2_component_t mca_btl_r2_component = {
         },
 };
 
-/* Help texts lie in the installation's data directory, or beside the component in a build tree. */
-static void r2_btl_help_dirs(void)
-{
-    Dl_info info;
-    char *dir;
-    char *slash;
-
-    opal_show_help_add_dir(R2_MCA_HELP_DIR);
-    dir = 0 == dladdr(&mca_btl_r2_component, &info) || NULL == info.dli_fname
-              ? NULL
-              : strdup(info.dli_fname);
-    slash = NULL == dir ? NULL : strrchr(dir, '/');
-    if (NULL != slash) {
-        *slash = '\0';
-        opal_show_help_add_dir(dir);
-    }
-    free(dir);
-}
-
 static size_t r2_btl_most(size_t bytes, size_t most)
 {
     return bytes < most ? bytes : most;
@@ -78,19 +59,30 @@ static void r2_btl_limit(mca_btl_base_module_t *module)
         r2_btl_most(module->btl_rndv_eager_limit, module->btl_max_send_size);
 }
 
-/* Spawned processes are another job, with a key of its own: r2 leaves them to a transport of Open
- * MPI's. */
-static int r2_btl_fallback_register(void)
+/* Spawned processes are another job: where it does not use r2, another transport reaches it. */
+static int r2_btl_other_jobs_register(void)
 {
+    const mca_base_component_t *version = &mca_btl_r2_component.super.btl_version;
     int rc;
 
+    mca_btl_r2_component.other_jobs = MCA_BTL_R2_OTHER_JOBS;
+    rc = mca_base_component_var_register(
+        version, "other_jobs",
+        "How many other jobs (MPI_Comm_spawn, MPI_Comm_connect) are reached by r2, which takes a "
+        "thread and connections of its own for each of them. Further ones are left to "
+        "btl_r2_fallback. 0: all are. Equal in jobs that meet.",
+        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
+        &mca_btl_r2_component.other_jobs);
+    if (0 > rc) {
+        return rc;
+    }
     mca_btl_r2_component.fallback = (char *) (uintptr_t) "tcp";
     rc = mca_base_component_var_register(
-        &mca_btl_r2_component.super.btl_version, "fallback",
+        version, "fallback",
         "Comma separated components that are selected too when btl is selected by a list that "
         "names r2, as in \"--mca btl r2,self\": they reach the processes that r2 does not, which "
-        "are those of other jobs (MPI_Comm_spawn, MPI_Comm_connect). Those that are not installed "
-        "are left out. Empty: none.",
+        "are those of other jobs that do without r2 (MPI_Comm_spawn, MPI_Comm_connect). Those that "
+        "are not installed are left out. Empty: none.",
         MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
         &mca_btl_r2_component.fallback);
     return 0 > rc ? rc : mca_common_r2_widen(&opal_btl_base_framework,
@@ -110,7 +102,7 @@ static int r2_btl_register(void)
     if (!mca_common_r2_fits("btl")) {
         return OPAL_ERR_NOT_AVAILABLE;
     }
-    r2_btl_help_dirs();
+    mca_common_r2_help_init(&mca_btl_r2_component);
     module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT;
     module->btl_eager_limit = R2_BTL_EAGER_BYTES;
     module->btl_rndv_eager_limit = R2_BTL_EAGER_BYTES;
@@ -134,23 +126,24 @@ static int r2_btl_register(void)
     module->btl_latency = 20;
     rc = mca_btl_base_param_register(&mca_btl_r2_component.super.btl_version, module);
     r2_btl_limit(module);
-    return OPAL_SUCCESS == rc ? r2_btl_fallback_register() : rc;
+    return OPAL_SUCCESS == rc ? r2_btl_other_jobs_register() : rc;
 }
 
 static int r2_btl_open(void)
 {
     OBJ_CONSTRUCT(&mca_btl_r2_component.lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&mca_btl_r2_component.connecting, opal_mutex_t);
     return OPAL_SUCCESS;
 }
 
-static void r2_btl_log(void *arg, int level, const char *line)
+void mca_btl_r2_log(void *arg, int level, const char *line)
 {
     (void) arg;
     (void) level;
     opal_output(0, "%s", line);
 }
 
-static void r2_btl_idle(void *arg)
+void mca_btl_r2_idle(void *arg)
 {
     (void) arg;
     opal_progress();
@@ -162,22 +155,17 @@ static void r2_btl_stop(void)
     mca_btl_r2_component_t *component = &mca_btl_r2_component;
 
     if (component->agreed && mca_common_r2_async_finalize()) {
-        r2_ctx_linger(component->ctx);
+        r2_ctx_linger(component->job.ctx);
     }
-    if (NULL != component->p2p) {
+    if (NULL != component->job.p2p) {
         opal_progress_unregister(r2_btl_progress);
-        r2_ctx_progress_end(component->ctx, component);
-        r2_p2p_unbind(component->p2p);
-        component->p2p = NULL;
+        r2_ctx_progress_end(component->job.ctx, component);
     }
-    for (uint32_t i = 0; NULL != component->endpoints && i < r2_ctx_size(component->ctx); ++i) {
-        free(component->endpoints[i]);
-    }
-    free(component->endpoints);
-    component->endpoints = NULL;
-    if (NULL != component->ctx) {
-        r2_ctx_release(component->ctx, r2_btl_log);
-        component->ctx = NULL;
+    mca_btl_r2_jobs_stop();
+    mca_btl_r2_job_close(&component->job);
+    if (NULL != component->job.ctx) {
+        r2_ctx_release(component->job.ctx, mca_btl_r2_log);
+        component->job.ctx = NULL;
     }
     component->agreed = false;
 }
@@ -191,7 +179,7 @@ static void r2_btl_abort(r2_status_t status)
     /* 4.1's mpirun loses help messages that reach it together. */
     opal_output(0, "btl:r2: %s, process %u, cannot go on: %s: %s", host,
                 (unsigned) OPAL_PROC_MY_NAME.vpid, what, r2_status_string(status));
-    opal_show_help("help-btl-r2.txt", "alone", true, host, what, r2_status_string(status));
+    mca_common_r2_help("help-btl-r2.txt", "alone", host, what, r2_status_string(status));
     ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_OTHER);
 }
 
@@ -207,7 +195,7 @@ static void r2_btl_end(r2_status_t status)
 static r2_status_t r2_btl_withdraw(r2_status_t why)
 {
     mca_btl_r2_component_t *component = &mca_btl_r2_component;
-    r2_status_t status = r2_ctx_withdraw(component->ctx, R2_USER_P2P);
+    r2_status_t status = r2_ctx_withdraw(component->job.ctx, R2_USER_P2P);
 
     if (R2_OK != status) {
         snprintf(component->why_not, sizeof(component->why_not), "%s", r2_status_string(why));
@@ -236,11 +224,10 @@ static r2_status_t r2_btl_start(void)
 {
     mca_btl_r2_component_t *component = &mca_btl_r2_component;
     r2_ctx_config_t config = {.params = &component->params,
-                              .log = r2_btl_log,
-                              .idle = r2_btl_idle,
+                              .log = mca_btl_r2_log,
+                              .idle = mca_btl_r2_idle,
                               .users = R2_USER_P2P,
                               .named = true};
-    r2_p2p_handlers_t handlers = {mca_btl_r2_received, mca_btl_r2_lost, component};
     r2_status_t status;
 
     status = mca_btl_r2_params_read(&component->params, component->why_not,
@@ -253,15 +240,14 @@ static r2_status_t r2_btl_start(void)
         r2_ctx_refuse(&config, MCA_COMMON_R2_ASYNC_MODEX);
         return R2_ERR_UNSUPPORTED;
     }
-    status =
-        r2_ctx_acquire(&config, &component->ctx, component->why_not, sizeof(component->why_not));
+    status = r2_ctx_acquire(&config, &component->job.ctx, component->why_not,
+                            sizeof(component->why_not));
     if (R2_OK != status) {
         return status;
     }
-    r2_btl_settle_limit(component->ctx);
-    component->endpoints = calloc(r2_ctx_size(component->ctx), sizeof(*component->endpoints));
-    status = NULL == component->endpoints ? R2_ERR_NO_MEMORY
-                                          : r2_p2p_bind(component->ctx, &handlers, &component->p2p);
+    r2_btl_settle_limit(component->job.ctx);
+    component->job.id = OPAL_PROC_MY_NAME.jobid;
+    status = mca_btl_r2_job_open(&component->job);
     return R2_OK == status ? R2_OK : r2_btl_withdraw(status);
 }
 
@@ -271,7 +257,7 @@ static void r2_btl_describe(const mca_btl_r2_component_t *component)
     char text[1024];
 
     if (R2_LOG_INFO <= component->params.verbose && 0 == opal_process_info.my_local_rank) {
-        r2_ctx_describe(component->ctx, text, sizeof(text));
+        r2_ctx_describe(component->job.ctx, text, sizeof(text));
         opal_output(0, "btl:r2: in use on %s: %s", opal_process_info.nodename, text);
     }
 }
@@ -281,18 +267,18 @@ bool mca_btl_r2_is_agreed(void)
     mca_btl_r2_component_t *component = &mca_btl_r2_component;
     r2_status_t status;
 
-    if (NULL == component->ctx || component->agreed) {
+    if (NULL == component->job.ctx || component->agreed) {
         return component->agreed;
     }
     /* A peer may send first, long before it is added here: be ready for its hello. */
-    status = r2_p2p_reach(component->p2p, r2_ctx_rank(component->ctx));
+    status = r2_p2p_reach(component->job.p2p, r2_ctx_rank(component->job.ctx));
     if (R2_OK == status) {
         component->agreed = true;
         r2_btl_describe(component);
     } else if (R2_ERR_UNSUPPORTED == status) {
         r2_btl_stop();
     } else if (R2_ERR_FORKED != status) {
-        r2_ctx_error_text(component->ctx, component->why_not, sizeof(component->why_not));
+        r2_ctx_error_text(component->job.ctx, component->why_not, sizeof(component->why_not));
         r2_btl_abort(status);
     }
     return component->agreed;
@@ -333,12 +319,14 @@ static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_th
 
 static int r2_btl_progress(void)
 {
-    return (int) r2_ctx_progress_as(mca_btl_r2_component.ctx, &mca_btl_r2_component);
+    return (int) (r2_ctx_progress_as(mca_btl_r2_component.job.ctx, &mca_btl_r2_component) +
+                  mca_btl_r2_jobs_progress());
 }
 
 static int r2_btl_close(void)
 {
     r2_btl_stop();
+    OBJ_DESTRUCT(&mca_btl_r2_component.connecting);
     OBJ_DESTRUCT(&mca_btl_r2_component.lock);
     return OPAL_SUCCESS;
 }

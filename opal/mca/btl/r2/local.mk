@@ -8,12 +8,15 @@ mca_btl_r2_la_SOURCES = \
     opal/mca/btl/r2/component.c \
     opal/mca/btl/r2/endpoint.c \
     opal/mca/btl/r2/frag.c \
+    opal/mca/btl/r2/jobs.c \
     opal/mca/btl/r2/module.c \
     opal/mca/btl/r2/osc.c \
     opal/mca/btl/r2/params.c \
     opal/mca/btl/r2/rdma.c \
     opal/mca/common/r2/finalize.c \
     opal/mca/common/r2/finalize.h \
+    opal/mca/common/r2/help.c \
+    opal/mca/common/r2/help.h \
     opal/mca/common/r2/params.h \
     opal/mca/common/r2/version.c \
     opal/mca/common/r2/version.h \

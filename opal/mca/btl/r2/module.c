@@ -40,8 +40,8 @@ static int r2_btl_send(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoi
     frag->op.done = r2_frag_sent;
     frag->op.arg = frag;
     descriptor->des_flags |= MCA_BTL_DES_SEND_ALWAYS_CALLBACK; /* unless it is complete at once */
-    status = r2_p2p_send(mca_btl_r2_component.p2p, endpoint->rank, tag, frag->data,
-                         frag->segment.seg_len, &frag->op);
+    status = r2_p2p_send(endpoint->job->p2p, endpoint->rank, tag, frag->data, frag->segment.seg_len,
+                         &frag->op);
     if (R2_OK != status) {
         return R2_IN_PROGRESS == status ? OPAL_SUCCESS : mca_btl_r2_error_of(status);
     }
@@ -61,10 +61,9 @@ void mca_btl_r2_received(void *arg, uint32_t rank, uint8_t id, const void *data,
     mca_btl_base_segment_t segment = {.seg_len = bytes};
     mca_btl_r2_room_t room;
 
-    (void) arg;
     segment.seg_addr.pval = mca_btl_r2_with_room(&room, data, bytes);
     if (NULL != call->cbfunc) {
-        mca_btl_r2_call(call, mca_btl_r2_endpoint_of(rank), id, &segment);
+        mca_btl_r2_call(call, mca_btl_r2_endpoint_of(arg, rank), id, &segment);
     }
 }
 
@@ -98,7 +97,7 @@ static int r2_btl_sendi(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpo
 
     /* If it fails the PML sets the convertor back. */
     if (header_size + payload_size <= R2_BTL_EAGER_BYTES &&
-        R2_OK == r2_p2p_send_packed(mca_btl_r2_component.p2p, endpoint->rank, tag,
+        R2_OK == r2_p2p_send_packed(endpoint->job->p2p, endpoint->rank, tag,
                                     header_size + payload_size, r2_btl_pack, &packing)) {
         return OPAL_SUCCESS;
     }

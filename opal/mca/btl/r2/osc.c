@@ -15,6 +15,7 @@
 #include "ompi/communicator/communicator.h"
 #include "ompi/mca/osc/base/base.h"
 #include "ompi/mca/osc/osc.h"
+#include "opal/mca/common/r2/help.h"
 
 static ompi_osc_base_component_query_fn_t r2_osc_rdma_query; /* of osc/rdma itself */
 
@@ -45,7 +46,7 @@ static int r2_osc_query(ompi_win_t *win, void **base, size_t size, mca_btl_r2_di
     if (MCA_BTL_R2_OSC_DYNAMIC_LOCKS && MPI_WIN_FLAVOR_DYNAMIC == flavor &&
         ompi_group_have_remote_peers(comm->c_local_group)) {
         if (NULL == r2_osc_component("pt2pt")) {
-            opal_show_help("help-btl-r2.txt", "dynamic window", true);
+            mca_common_r2_help("help-btl-r2.txt", "dynamic window");
         }
         return -1;
     }

@@ -58,7 +58,7 @@ static int r2_rdma_started(r2_btl_rdma_t *rdma, r2_status_t status)
 static int r2_rdma_move(mca_btl_r2_endpoint_t *endpoint, r2_btl_rdma_t *rdma, bool put, void *local,
                         uint64_t remote, size_t size)
 {
-    r2_p2p_t *p2p = mca_btl_r2_component.p2p;
+    r2_p2p_t *p2p = endpoint->job->p2p;
 
     if (NULL == rdma) {
         return OPAL_ERR_OUT_OF_RESOURCE;
@@ -133,7 +133,7 @@ static int r2_rdma_update(r2_btl_rdma_t *rdma, uint64_t remote_address, int flag
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     update->bytes = 0 != (flags & MCA_BTL_ATOMIC_FLAG_32BIT) ? 4 : 8;
-    rc = r2_rdma_started(rdma, r2_p2p_update(mca_btl_r2_component.p2p, rdma->endpoint->rank,
+    rc = r2_rdma_started(rdma, r2_p2p_update(rdma->endpoint->job->p2p, rdma->endpoint->rank,
                                              rdma->local, remote_address, update, &rdma->op));
     return OPAL_SUCCESS == rc || OPAL_ERR_OUT_OF_RESOURCE == rc ? rc : OPAL_ERR_NOT_SUPPORTED;
 }

@@ -1,0 +1,207 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Exchange between the processes of two jobs, through PMIx.
+ */
+#include "r2_config.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "oob/oob.h"
+#include "oob/pmix_value.h"
+
+/*
+ * Processes are numbered as if the two jobs were one: first those of the job whose name space comes
+ * first in the alphabet. Each process publishes its blob for this pair under a name of its own, and
+ * reads those of the other job; processes of its own job it reaches elsewhere. There is no fence:
+ * who asks too early asks again. The key of the pair is made of those of both jobs, so nobody else
+ * has it.
+ */
+
+/** A blob of the other job. */
+typedef struct r2_pair_blob {
+    void *data; /* owned; NULL: not read yet */
+    size_t bytes;
+} r2_pair_blob_t;
+
+/** The instance. The blobs belong to the engine lock of the context; the rest is constant. */
+typedef struct r2_oob_pair {
+    pmix_proc_t self;
+    r2_pmix_job_t own, other;
+    uint32_t first, other_first;   /* number of rank 0 of each job */
+    char publishes[64], reads[64]; /* names of the blobs: the server's values are per process */
+    r2_pair_blob_t *blobs;         /* owned, by rank of the other job */
+} r2_oob_pair_t;
+
+static r2_status_t r2_pair_identity(void *instance, uint32_t *rank_p, uint32_t *size_p)
+{
+    const r2_oob_pair_t *oob = instance;
+
+    *rank_p = oob->first + oob->self.rank;
+    *size_p = oob->own.size + oob->other.size;
+    return R2_OK;
+}
+
+static r2_status_t r2_pair_key_of(const r2_pmix_job_t *job, uint8_t *key_p)
+{
+    size_t bytes = 0;
+    r2_status_t status = r2_pmix_get(job, 0, R2_PMIX_JOB_KEY, key_p, R2_JOB_KEY_BYTES, &bytes);
+
+    return R2_OK == status && R2_JOB_KEY_BYTES != bytes ? R2_ERR_WIRE : status;
+}
+
+static r2_status_t r2_pair_job_key(void *instance, uint8_t *key_p)
+{
+    const r2_oob_pair_t *oob = instance;
+    const bool first = 0 == oob->first;
+    uint8_t keys[2][R2_JOB_KEY_BYTES];
+    r2_status_t status = r2_pair_key_of(&oob->own, keys[first ? 0 : 1]);
+
+    if (R2_OK == status) {
+        status = r2_pair_key_of(&oob->other, keys[first ? 1 : 0]);
+    }
+    if (R2_OK == status) {
+        crypto_generichash(key_p, R2_JOB_KEY_BYTES, keys[0], sizeof(keys), NULL, 0);
+    }
+    sodium_memzero(keys, sizeof(keys));
+    return status;
+}
+
+static r2_status_t r2_pair_publish(void *instance, const void *blob, size_t bytes)
+{
+    const r2_oob_pair_t *oob = instance;
+
+    return bytes > R2_OOB_BLOB_MAX ? R2_ERR_PARAM : r2_pmix_put(oob->publishes, blob, bytes);
+}
+
+static r2_status_t r2_pair_lookup(void *instance, uint32_t rank, void *blob_p, size_t *bytes_p)
+{
+    r2_oob_pair_t *oob = instance;
+    const uint32_t other = rank - oob->other_first;
+    r2_pair_blob_t *blob;
+    r2_status_t status;
+
+    if (rank < oob->other_first || other >= oob->other.size) {
+        return R2_ERR_NOT_FOUND; /* of this job */
+    }
+    blob = &oob->blobs[other];
+    if (NULL != blob->data) {
+        memcpy(blob_p, blob->data, blob->bytes);
+        *bytes_p = blob->bytes;
+        return R2_OK;
+    }
+    status = r2_pmix_get(&oob->other, other, oob->reads, blob_p, R2_OOB_BLOB_MAX, bytes_p);
+    if (R2_OK == status && *bytes_p > 0 && NULL != (blob->data = malloc(*bytes_p))) {
+        memcpy(blob->data, blob_p, *bytes_p);
+        blob->bytes = *bytes_p;
+    }
+    return status;
+}
+
+static const r2_oob_ops_t r2_oob_pair_ops = {
+    .name = "pmix, two jobs",
+    .identity = r2_pair_identity,
+    .job_key = r2_pair_job_key,
+    .publish = r2_pair_publish,
+    .lookup = r2_pair_lookup,
+};
+
+/* A short name for a name space of any length. */
+static void r2_pair_name(const char *nspace, char *name_p, size_t space)
+{
+    uint8_t digest[16];
+    char hex[2 * sizeof(digest) + 1];
+
+    crypto_generichash(digest, sizeof(digest), (const uint8_t *) nspace, strlen(nspace), NULL, 0);
+    sodium_bin2hex(hex, sizeof(hex), digest, sizeof(digest));
+    snprintf(name_p, space, "r2.for.%s", hex);
+}
+
+static void r2_pair_free(r2_oob_pair_t *oob)
+{
+    for (uint32_t i = 0; NULL != oob->blobs && i < oob->other.size; ++i) {
+        free(oob->blobs[i].data);
+    }
+    free(oob->blobs);
+    r2_pmix_job_close(&oob->own);
+    r2_pmix_job_close(&oob->other);
+    free(oob);
+}
+
+static r2_status_t r2_pair_open(r2_oob_pair_t *oob, const char *other)
+{
+    r2_status_t status = r2_pmix_job_open(oob->self.nspace, &oob->own);
+    const bool first = strcmp(oob->self.nspace, other) < 0;
+
+    if (R2_OK == status) {
+        status = r2_pmix_job_open(other, &oob->other);
+    }
+    if (R2_OK != status) {
+        return status;
+    }
+    oob->first = first ? 0 : oob->other.size;
+    oob->other_first = first ? oob->own.size : 0;
+    r2_pair_name(other, oob->publishes, sizeof(oob->publishes));
+    r2_pair_name(oob->self.nspace, oob->reads, sizeof(oob->reads));
+    oob->blobs = calloc(oob->other.size, sizeof(*oob->blobs));
+    return NULL == oob->blobs ? R2_ERR_NO_MEMORY : R2_OK;
+}
+
+r2_status_t r2_oob_pair_create(const char *other, r2_oob_t *oob_p)
+{
+    r2_oob_pair_t *oob;
+    r2_status_t status;
+
+    if (sodium_init() < 0) {
+        return R2_ERR_SYSTEM;
+    }
+    oob = calloc(1, sizeof(*oob));
+    if (NULL == oob) {
+        return R2_ERR_NO_MEMORY;
+    }
+    if (PMIX_SUCCESS != PMIx_Init(&oob->self, NULL, 0)) {
+        free(oob);
+        return R2_ERR_UNSUPPORTED;
+    }
+    status = r2_pair_open(oob, other);
+    if (R2_OK != status) {
+        r2_pair_free(oob);
+        PMIx_Finalize(NULL, 0);
+        return status;
+    }
+    oob_p->ops = &r2_oob_pair_ops;
+    oob_p->instance = oob;
+    return R2_OK;
+}
+
+void r2_oob_pair_destroy(r2_oob_t *oob)
+{
+    if (NULL != oob->instance) {
+        r2_pair_free(oob->instance);
+        PMIx_Finalize(NULL, 0);
+        *oob = (r2_oob_t){NULL, NULL};
+    }
+}
+
+uint32_t r2_oob_pair_first(const r2_oob_t *oob)
+{
+    return ((const r2_oob_pair_t *) oob->instance)->other_first;
+}
+
+bool r2_oob_pair_leads(const r2_oob_t *oob)
+{
+    return 0 == ((const r2_oob_pair_t *) oob->instance)->self.rank;
+}
+
+r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p)
+{
+    const r2_oob_pair_t *pair = oob->instance;
+
+    return rank >= pair->other.size ? R2_ERR_NOT_FOUND
+                                    : r2_pmix_get(&pair->other, rank, R2_PMIX_BLOB_KEY, blob_p,
+                                                  R2_OOB_BLOB_MAX, bytes_p);
+}

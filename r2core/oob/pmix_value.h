@@ -1,0 +1,46 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Values of processes at the PMIx server. For oob/pmix*.c only.
+ */
+#ifndef R2_OOB_PMIX_VALUE_H
+#define R2_OOB_PMIX_VALUE_H
+
+#include <pmix.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "r2/status.h"
+#include "rail/hello.h"
+
+#define R2_PMIX_BLOB_KEY "r2.blob"
+#define R2_PMIX_JOB_KEY  "r2.key"
+#define R2_PMIX_WAIT_S   10 /* for a value that is not on this host */
+
+/** A job: this one, or another that the server knows. */
+typedef struct r2_pmix_job {
+    pmix_nspace_t nspace;
+    uint32_t size;
+    char *locals; /* owned: ranks on this host, "0,2"; NULL: not known */
+} r2_pmix_job_t;
+
+/** @return R2_OK, R2_ERR_NOT_FOUND: the server does not know the job. */
+r2_status_t r2_pmix_job_open(const char *nspace, r2_pmix_job_t *job_p);
+void r2_pmix_job_close(r2_pmix_job_t *job);
+
+/**
+ * A value of a process, after the launcher's fence. The fence normally brought it here; if not
+ * (pmix_base_collect_data 0, another job), this host's server knows all about its own processes,
+ * and the server of another host answers at once for its own. For a process of this host that has
+ * no such value, a plain PMIx_Get() would wait for one until its timeout.
+ * @return R2_OK, R2_ERR_NOT_FOUND, R2_ERR_WIRE (no bytes, or more than `space`), R2_ERR_TIMEOUT,
+ * other errors of the way there.
+ */
+r2_status_t r2_pmix_get(const r2_pmix_job_t *job, uint32_t rank, const char *name, void *to,
+                        size_t space, size_t *bytes_p);
+
+/** Publishes a value. @return R2_OK, R2_ERR_SYSTEM. */
+r2_status_t r2_pmix_put(const char *name, const void *bytes_from, size_t bytes);
+
+#endif
