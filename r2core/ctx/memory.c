@@ -17,6 +17,11 @@ bool r2_mem_differs(const r2_ctx_t *ctx)
     return NULL != ctx->core.mem.driver.library;
 }
 
+bool r2_mem_is_ucx_s(void)
+{
+    return r2_tp_ucx_takes_cuda();
+}
+
 /* No lock: the driver has its own, and what r2 has of it does not change. */
 r2_status_t r2_mem_find(r2_ctx_t *ctx, const void *at, r2_mem_at_t *at_p)
 {
