@@ -30,7 +30,7 @@ static void r2_staging_close(r2_staging_place_t *place)
     for (size_t i = 0; i < r2_array_count(queues) && NULL != queues[i]->stream; ++i) {
         r2_mem_queue_fini(queues[i]);
     }
-    r2_kernels_fini(&place->kernels, place->loads.mem, &place->loads.at);
+    r2_kernels_fini(&place->kernels);
     free(place);
 }
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Kernels: their text, modules and launches.
+ * Kernels: their text, modules and launches, and who loads them.
  */
 #include "r2_config.h"
 
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "base/util.h"
 #if R2_KERNELS
 #    include "r2core/mem/kernels_ptx.h"
@@ -125,26 +126,90 @@ static r2_status_t r2_kernels_open(r2_kernels_t *kernels, r2_mem_t *mem, r2_kern
     return status;
 }
 
-bool r2_kernels_load(r2_kernels_t *kernels, r2_mem_t *mem, const r2_mem_at_t *at,
-                     r2_kernel_t kernel)
+static void r2_kernels_load(r2_kernels_t *kernels, r2_kernel_t kernel)
 {
-    if (R2_KERNEL_NONE == kernel || !R2_KERNELS || kernels->refused[kernel]) {
-        return false;
-    }
-    if (NULL == kernels->functions[kernel] && R2_OK == r2_mem_enter(mem, at)) {
-        /* tried again where the host had no memory */
-        kernels->refused[kernel] = R2_ERR_GPU == r2_kernels_open(kernels, mem, kernel);
+    r2_mem_t *mem = kernels->mem;
+    r2_status_t status = r2_mem_enter(mem, &kernels->at);
+
+    if (R2_OK == status) {
+        status = r2_kernels_open(kernels, mem, kernel);
         r2_mem_leave(mem);
     }
-    return NULL != kernels->functions[kernel];
+    /* asked for again where the host had no memory */
+    atomic_store(&kernels->states[kernel], R2_OK == status        ? R2_KERNEL_READY
+                                           : R2_ERR_GPU == status ? R2_KERNEL_REFUSED
+                                                                  : R2_KERNEL_IDLE);
 }
 
-void r2_kernels_fini(r2_kernels_t *kernels, r2_mem_t *mem, const r2_mem_at_t *at)
+static void r2_kernels_load_all(r2_kernels_t *kernels)
 {
     for (int kernel = 0; kernel < R2_KERNEL_COUNT; ++kernel) {
-        if (NULL != kernels->modules[kernel] && R2_OK == r2_mem_enter(mem, at)) {
-            (void) mem->driver.module_unload(kernels->modules[kernel]);
-            r2_mem_leave(mem);
+        if (R2_KERNEL_ASKED == atomic_load(&kernels->states[kernel])) {
+            r2_kernels_load(kernels, (r2_kernel_t) kernel);
+        }
+    }
+}
+
+static void *r2_kernels_main(void *arg)
+{
+    r2_kernels_t *kernels = arg;
+
+    r2_kernels_load_all(kernels);
+    atomic_store(&kernels->loading, false);
+    return NULL;
+}
+
+void r2_kernels_settle(r2_kernels_t *kernels)
+{
+    if (kernels->started) {
+        (void) pthread_join(kernels->loader, NULL);
+        kernels->started = false;
+    }
+}
+
+/* What was asked for just before the last thread ended is loaded by the next one. */
+static void r2_kernels_begin(r2_kernels_t *kernels)
+{
+    if (atomic_load(&kernels->loading)) {
+        return;
+    }
+    r2_kernels_settle(kernels);
+    atomic_store(&kernels->loading, true);
+    kernels->started = R2_OK == r2_thread_start(&kernels->loader, r2_kernels_main, kernels);
+    if (!kernels->started) {
+        atomic_store(&kernels->loading, false);
+    }
+}
+
+bool r2_kernels_ask(r2_kernels_t *kernels, r2_mem_t *mem, const r2_mem_at_t *at, r2_kernel_t kernel)
+{
+    r2_kernel_state_t state;
+
+    if (R2_KERNEL_NONE == kernel || !R2_KERNELS) {
+        return false;
+    }
+    state = atomic_load_explicit(&kernels->states[kernel], memory_order_acquire);
+    if (R2_KERNEL_READY == state || R2_KERNEL_REFUSED == state) {
+        return R2_KERNEL_READY == state;
+    }
+    if (NULL == kernels->mem) { /* no thread of it yet */
+        kernels->mem = mem;
+        kernels->at = *at;
+    }
+    if (R2_KERNEL_IDLE == state) { /* else the loading thread may be about to change it */
+        atomic_store(&kernels->states[kernel], R2_KERNEL_ASKED);
+    }
+    r2_kernels_begin(kernels);
+    return false;
+}
+
+void r2_kernels_fini(r2_kernels_t *kernels)
+{
+    r2_kernels_settle(kernels);
+    for (int kernel = 0; kernel < R2_KERNEL_COUNT; ++kernel) {
+        if (NULL != kernels->modules[kernel] && R2_OK == r2_mem_enter(kernels->mem, &kernels->at)) {
+            (void) kernels->mem->driver.module_unload(kernels->modules[kernel]);
+            r2_mem_leave(kernels->mem);
         }
     }
     memset(kernels, 0, sizeof(*kernels));

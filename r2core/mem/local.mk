@@ -6,6 +6,7 @@ libr2core_la_SOURCES += \
     r2core/mem/cuda_copy2d.h \
     r2core/mem/cuda_driver.c \
     r2core/mem/cuda_driver.h \
+    r2core/mem/functions.c \
     r2core/mem/gpu.c \
     r2core/mem/kernels.c \
     r2core/mem/kernels.h \
