@@ -83,6 +83,12 @@ tests_functional_gpu_reduce_SOURCES = tests/functional/gpu_alloc.h tests/functio
 tests_functional_gpu_reduce_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/ompi/include
 tests_functional_gpu_reduce_LDADD = libr2_mpi.la $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/gpu_cover
+tests_functional_gpu_cover_SOURCES = tests/functional/gpu_cover.c \
+    tests/functional/gpu_cover.h tests/functional/gpu_cover_forms.c
+tests_functional_gpu_cover_CPPFLAGS = $(OMPI_CPPFLAGS) $(FAKECUDA_CPPFLAGS)
+tests_functional_gpu_cover_LDADD = tests/fakecuda/libcuda.la $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/gpu_requests
 tests_functional_gpu_requests_SOURCES = tests/functional/gpu_alloc.h \
     tests/functional/gpu_requests.c tests/functional/pattern.h

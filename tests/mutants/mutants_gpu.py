@@ -3,6 +3,7 @@
 """Defects of reductions on GPUs, to be planted as those of mutants.py."""
 
 DEVICE = ["test_exec_device"]
+ROWS = ["test_exec_rows"]
 
 MUTANTS_GPU = [
     ("ops-do-not-wait-for-kernels", "exec/device.c",
@@ -45,6 +46,19 @@ MUTANTS_GPU = [
     ("operands-of-kernels-are-swapped", "exec/device.c",
      "        .in = r2_stage_source(exec, &op->src, 0 != (direct & R2_TOUCH_DIRECT_SRC)),",
      "        .in = r2_stage_source(exec, &op->dst, 0 != (direct & R2_TOUCH_DIRECT_SRC)),", DEVICE),
+    ("the-last-odd-pieces-are-lost", "exec/staging.c",
+     "    r2_staging_end_rows(copy);\n    r2_staging_end_odd(copy);\n",
+     "    r2_staging_end_rows(copy);\n    copy->odd_count = 0;\n", ROWS),
+    ("kernels-pack-what-they-do-not-reach", "mem/queue.c",
+     "    if (R2_OK != r2_mem_look(queue->mem, memory, &at) || R2_MEM_HOST == at.kind ||",
+     "    if (R2_OK != r2_mem_look(queue->mem, memory, &at) || R2_MEM_HOST == at.kind) {\n"
+     "        return true;\n    }\n    if (", ROWS),
+    ("odd-pieces-are-copies", "exec/staging.c",
+     "    return NULL != copy->kernels && rows->rows",
+     "    return NULL == copy->queue && rows->rows", ROWS),
+    ("kernels-pack-before-they-are-loaded", "exec/staging.c",
+     "(r2_kernel_t) R2_KERNEL_COPY) &&\n",
+     "(r2_kernel_t) R2_KERNEL_COPY) | true &&\n", ROWS),
     ("drivers-are-asked-again", "mem/kernels.c",
      "R2_ERR_GPU == status ? R2_KERNEL_REFUSED", "R2_ERR_GPU == status ? R2_KERNEL_IDLE", DEVICE),
 ]
