@@ -86,14 +86,14 @@ def test_pairs():
     print("# seed %d: %d calls, %d pairs" % (SEED, len(ROWS), len(met)))
 
 
-def test_of(layout, fault):
-    """The test of a job: its calls of the covering."""
-    rows = [row for row in ROWS if row["layout"] == layout and row["fault"] == fault]
+def test_of(layout, fault, part):
+    """The test of a job: one of two parts of its calls of the covering."""
+    rows = [row for row in ROWS if row["layout"] == layout and row["fault"] == fault][part::2]
 
     def test():
         job(rows, layout, fault)
 
-    test.__name__ = "ppn%s_%s" % (layout, fault)
+    test.__name__ = "ppn%s_%s_%d" % (layout, fault, part)
     test.__doc__ = "%s ranks on each host, fault: %s: %d calls" % (layout, fault, len(rows))
     return test
 
@@ -119,7 +119,8 @@ def down():
 def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", 4, "--rails", 2, "--rate", "400mbit")
-    jobs = [test_of(layout, fault) for layout in AXES["layout"] for fault in AXES["fault"]]
+    jobs = [test_of(layout, fault, part) for layout in AXES["layout"] for fault in AXES["fault"]
+            for part in (0, 1)]
     return run_all([test_pairs, *jobs, test_totals], heal, down)
 
 
