@@ -9,7 +9,10 @@
 #include "ompi/include/r2_mpi.h"
 
 #include <assert.h>
+#include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "half.h"
 
@@ -71,6 +74,27 @@ EXPORT int r2_mpi_half_type(r2_mpi_half_t half, MPI_Datatype *type_p)
     return MPI_SUCCESS;
 }
 
+/* Where r2 is loaded its GPUs have kernels for these functions. Found at run time: this library
+ * needs no r2. */
+static void tell(r2_mpi_half_t half, r2_mpi_half_op_t op, MPI_User_function *function)
+{
+    static const char *const kernels[R2_HALF_KINDS][R2_HALF_OPS] = {
+        {"r2_reduce_sum_f16", "r2_reduce_prod_f16", "r2_reduce_min_f16", "r2_reduce_max_f16"},
+        {"r2_reduce_sum_bf16", "r2_reduce_prod_bf16", "r2_reduce_min_bf16", "r2_reduce_max_bf16"},
+    };
+    bool (*stands_for)(const char *name, void (*function)(void));
+    void *core = dlopen("libr2core.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    void *symbol = NULL == core ? NULL : dlsym(core, "r2_kernel_stands_for");
+
+    if (NULL != symbol) {
+        memcpy(&stands_for, &symbol, sizeof(stands_for));
+        (void) stands_for(kernels[half][op], (void (*)(void)) function);
+    }
+    if (NULL != core) {
+        dlclose(core);
+    }
+}
+
 EXPORT int r2_mpi_half_op_create(r2_mpi_half_t half, r2_mpi_half_op_t op, MPI_Op *op_p)
 {
     static MPI_User_function *const functions[R2_HALF_KINDS][R2_HALF_OPS] = {
@@ -81,5 +105,6 @@ EXPORT int r2_mpi_half_op_create(r2_mpi_half_t half, r2_mpi_half_op_t op, MPI_Op
     if (!is_known(half) || (unsigned) op >= R2_HALF_OPS || NULL == op_p) {
         return MPI_ERR_ARG;
     }
+    tell(half, op, functions[half][op]);
     return MPI_Op_create(functions[half][op], 1, op_p);
 }

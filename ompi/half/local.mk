@@ -7,6 +7,7 @@ r2_half_sources = \
     ompi/half/half.h \
     ompi/half/half_avx2.c
 libr2_mpi_la_SOURCES = $(r2_half_sources) ompi/half/half_mpi.c
-libr2_mpi_la_CPPFLAGS = -I$(top_srcdir) -I$(top_builddir) $(OMPI_CPPFLAGS)
-libr2_mpi_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 $(R2_NO_UNDEFINED)
-libr2_mpi_la_LIBADD = $(OMPI_LIBS) -lm
+libr2_mpi_la_CPPFLAGS = -D_GNU_SOURCE -I$(top_srcdir) -I$(top_builddir) $(OMPI_CPPFLAGS)
+# It stays loaded: r2 knows its functions by their addresses.
+libr2_mpi_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,-z,nodelete $(R2_NO_UNDEFINED)
+libr2_mpi_la_LIBADD = $(OMPI_LIBS) -ldl -lm

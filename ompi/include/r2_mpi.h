@@ -71,7 +71,8 @@ int r2_mpi_half_type(r2_mpi_half_t half, MPI_Datatype *type_p);
  * An operation on them, commutative. A sum or product is that of two values in float32, rounded to
  * nearest, ties to even, after each pair; so sums of many ranks depend on their order, as those of
  * MPI_FLOAT do. NaN wins in all four, as the quiet NaN without sign; -0 is less than +0; denormal
- * numbers count. The bits are equal on all processors, with AVX2 and without.
+ * numbers count. The bits are equal on all processors, with AVX2 and without, and on GPUs, which r2
+ * has reduce what lies in their memory (docs/gpu.md).
  * @param op_p to be given to MPI_Op_free()
  * @return as above.
  */

@@ -24,5 +24,7 @@ libr2plan_la_SOURCES += \
     r2core/base/status.def \
     r2core/base/table.c \
     r2core/base/table.h \
+    r2core/base/thread.c \
+    r2core/base/thread.h \
     r2core/base/units.c \
     r2core/base/util.h

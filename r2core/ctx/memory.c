@@ -17,6 +17,11 @@ bool r2_mem_differs(const r2_ctx_t *ctx)
     return NULL != ctx->core.mem.driver.library;
 }
 
+bool r2_mem_is_ucx_s(void)
+{
+    return r2_tp_ucx_takes_cuda();
+}
+
 /* No lock: the driver has its own, and what r2 has of it does not change. */
 r2_status_t r2_mem_find(r2_ctx_t *ctx, const void *at, r2_mem_at_t *at_p)
 {
@@ -89,6 +94,7 @@ r2_status_t r2_mem_transfer(r2_ctx_t *ctx, const r2_mem_at_t *at, const r2_conve
     to.status = r2_staging_follow(staging, at);
     if (R2_OK == to.status) {
         to.queue = &r2_staging_place(staging, at)->loads;
+        to.kernels = r2_staging_packer(r2_staging_place(staging, at), packed);
         buffer->runs(buffer->arg, 0, bytes, r2_staging_piece, &to);
         (void) r2_staging_end(&to);
         ended = r2_mem_transfer_end(ctx, to.queue);

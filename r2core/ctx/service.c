@@ -7,13 +7,13 @@
 #include "r2_config.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "ctx/state.h"
 #include "local/team.h"
 
@@ -238,25 +238,6 @@ static bool r2_service_add_all(r2_service_t *service)
     return added;
 }
 
-/* Signals are the application's. Those of faults in the thread itself are not blocked: the kernel
- * would end the process, and no handler would say where. */
-static r2_status_t r2_service_spawn(r2_service_t *service)
-{
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
-    sigset_t others, before;
-    int rc;
-
-    sigfillset(&others);
-    for (size_t i = 0; i < r2_array_count(faults); ++i) {
-        sigdelset(&others, faults[i]);
-    }
-    pthread_sigmask(SIG_SETMASK, &others, &before);
-    rc = pthread_create(&service->thread, NULL, r2_service_main, service);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = rc;
-    return 0 == rc ? R2_OK : R2_ERR_SYSTEM;
-}
-
 static void r2_service_close(r2_service_t *service)
 {
     if (service->epoll_fd >= 0) {
@@ -283,7 +264,8 @@ r2_status_t r2_service_create(r2_ctx_t *ctx, r2_service_t **service_p)
     service->epoll_fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     service->stop_fd = r2_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     service->timer_fd = r2_fd_keep(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (!r2_service_add_all(service) || R2_OK != r2_service_spawn(service)) {
+    if (!r2_service_add_all(service) ||
+        R2_OK != r2_thread_start(&service->thread, r2_service_main, service)) {
         r2_service_close(service);
         return R2_ERR_SYSTEM;
     }

@@ -56,7 +56,7 @@ r2_staging_place_t *r2_stage_reducer(r2_exec_t *exec)
     if ((r2_mem_traits(exec->args.at[0].kind)->is_cpus &&
          r2_mem_traits(exec->args.at[1].kind)->is_cpus) ||
         R2_KERNEL_NONE == exec->args.kernel ||
-        r2_kernel_bytes(exec->args.kernel) != exec->args.element_bytes ||
+        0 != exec->args.element_bytes % r2_kernel_bytes(exec->args.kernel) ||
         !r2_stage_has_long_reduce(exec->schedule, staging->reduce_bytes)) {
         return NULL;
     }
@@ -64,8 +64,8 @@ r2_staging_place_t *r2_stage_reducer(r2_exec_t *exec)
         program->touch[true] = r2_touch_create(&program->schedule, staging->reduce_bytes);
     }
     place = NULL == program->touch[true] ? NULL : r2_stage_one_place(exec, program->touch[true]);
-    return NULL != place && r2_kernels_load(&place->kernels, staging->mem, &place->reduces.at,
-                                            exec->args.kernel)
+    return NULL != place && r2_kernels_ask(&place->kernels, staging->mem, &place->reduces.at,
+                                           exec->args.kernel)
                ? place
                : NULL;
 }
@@ -102,7 +102,7 @@ static r2_kernel_piece_t r2_stage_piece(const r2_exec_t *exec, uint32_t index)
         .to = (uintptr_t) r2_exec_address(exec, &op->dst),
         .in = r2_stage_source(exec, &op->src, 0 != (direct & R2_TOUCH_DIRECT_SRC)),
         .inout = r2_stage_source(exec, &op->dst, 0 != (direct & R2_TOUCH_DIRECT_DST)),
-        .count = op->bytes / exec->args.element_bytes};
+        .count = op->bytes / r2_kernel_bytes(exec->args.kernel)};
 }
 
 /* One launch: of the ops that wait, as many as it takes. */

@@ -224,11 +224,13 @@ static r2_status_t r2_stage_move(const r2_exec_t *exec, uint32_t which, uint32_t
     const r2_convertor_t *convertor = &exec->args.convertors[which];
     const uint64_t offset = side->touch->cuts[first], bytes = side->touch->cuts[end] - offset;
     char *memory = 0 == which ? (char *) (uintptr_t) exec->args.in : exec->args.out;
-    r2_staging_copy_t copy = {is_store ? &side->place->stores : &side->place->loads,
-                            side->staged->memory + side->touch->places[first] - offset,
-                            is_store, R2_OK, {.rows = 0}};
+    r2_staging_copy_t copy = {
+        .queue = is_store ? &side->place->stores : &side->place->loads,
+        .staged = side->staged->memory + side->touch->places[first] - offset,
+        .is_store = is_store};
 
     if (NULL != convertor->move) {
+        copy.kernels = r2_staging_packer(side->place, side->staged->memory);
         convertor->runs(convertor->arg, offset, bytes, r2_staging_piece, &copy);
     } else {
         r2_staging_piece(&copy, memory + offset, offset, bytes);

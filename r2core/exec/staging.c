@@ -30,7 +30,7 @@ static void r2_staging_close(r2_staging_place_t *place)
     for (size_t i = 0; i < r2_array_count(queues) && NULL != queues[i]->stream; ++i) {
         r2_mem_queue_fini(queues[i]);
     }
-    r2_kernels_fini(&place->kernels, place->loads.mem, &place->loads.at);
+    r2_kernels_fini(&place->kernels);
     free(place);
 }
 
@@ -113,12 +113,92 @@ r2_status_t r2_staging_follow(r2_staging_t *staging, const r2_mem_at_t *at)
     return R2_OK == status ? r2_staging_place_follow(staging->places) : status;
 }
 
+enum {
+    R2_STAGING_ODD_ROWS = 3,      /* so many rows and less are odd pieces */
+    R2_STAGING_ODD_BYTES = 16384, /* longer pieces are the copy engine's */
+    R2_STAGING_ODD_LEAST = 4      /* fewer pieces are copies: no launch is quicker */
+};
+
+const r2_kernels_t *r2_staging_packer(r2_staging_place_t *place, const void *staged)
+{
+    r2_mem_reach_t reach = {0, 0};
+
+    return r2_kernels_ask(&place->kernels, place->loads.mem, &place->loads.at,
+                          (r2_kernel_t) R2_KERNEL_COPY) &&
+                   r2_mem_queue_reaches(&place->loads, staged, 1, &reach)
+               ? &place->kernels
+               : NULL;
+}
+
+static r2_status_t r2_staging_copy_odd(const r2_staging_copy_t *copy)
+{
+    r2_status_t status = R2_OK;
+
+    if (copy->odd_count >= R2_STAGING_ODD_LEAST) {
+        return r2_kernels_copy(copy->kernels, copy->queue, &copy->odd, copy->odd_count);
+    }
+    for (uint32_t i = 0; R2_OK == status && i < copy->odd_count; ++i) {
+        const r2_kernel_copy_t *piece = &copy->odd.piece[i];
+
+        status = r2_mem_queue_copy(copy->queue, (void *) (uintptr_t) piece->to,
+                                   (const void *) (uintptr_t) piece->from, piece->bytes);
+    }
+    return status;
+}
+
+static void r2_staging_end_odd(r2_staging_copy_t *copy)
+{
+    if (R2_OK == copy->status && copy->odd_count > 0) {
+        copy->status = r2_staging_copy_odd(copy);
+        copy->odd = (r2_kernel_copies_t){.piece = {{.bytes = 0}}};
+    }
+    copy->odd_count = 0;
+}
+
+static void r2_staging_add_odd(r2_staging_copy_t *copy, char *memory, char *packed)
+{
+    const uint64_t at = (uintptr_t) memory, staged = (uintptr_t) packed;
+
+    copy->odd.piece[copy->odd_count++] =
+        (r2_kernel_copy_t){.to = copy->is_store ? at : staged,
+                           .from = copy->is_store ? staged : at,
+                           .bytes = copy->rows.row_bytes};
+    if (R2_KERNEL_COPIES == copy->odd_count) {
+        r2_staging_end_odd(copy);
+    }
+}
+
+/* Few rows that a kernel reaches: it copies them with other pieces. */
+static bool r2_staging_is_odd(r2_staging_copy_t *copy)
+{
+    const r2_mem_rows_t *rows = &copy->rows;
+
+    return NULL != copy->kernels && rows->rows <= R2_STAGING_ODD_ROWS &&
+           rows->row_bytes <= R2_STAGING_ODD_BYTES &&
+           r2_mem_queue_reaches(copy->queue, rows->memory,
+                                (rows->rows - 1) * rows->pitch_bytes + rows->row_bytes,
+                                &copy->reach);
+}
+
+static void r2_staging_end_rows(r2_staging_copy_t *copy)
+{
+    r2_mem_rows_t *rows = &copy->rows;
+
+    if (R2_OK == copy->status && rows->rows > 0 && r2_staging_is_odd(copy)) {
+        for (size_t row = 0; row < rows->rows; ++row) {
+            r2_staging_add_odd(copy, rows->memory + row * rows->pitch_bytes,
+                               rows->packed + row * rows->row_bytes);
+        }
+    } else if (R2_OK == copy->status && rows->rows > 0) {
+        copy->status = r2_mem_queue_copy_rows(copy->queue, rows, copy->is_store);
+    }
+    rows->rows = 0;
+}
+
 r2_status_t r2_staging_end(r2_staging_copy_t *copy)
 {
-    if (R2_OK == copy->status && copy->rows.rows > 0) {
-        copy->status = r2_mem_queue_copy_rows(copy->queue, &copy->rows, copy->is_store);
-    }
-    copy->rows.rows = 0;
+    r2_staging_end_rows(copy);
+    r2_staging_end_odd(copy);
     return copy->status;
 }
 
@@ -148,7 +228,8 @@ void r2_staging_piece(void *arg, void *memory, uint64_t offset, uint64_t bytes)
         ++copy->rows.rows;
         return;
     }
-    if (R2_OK == r2_staging_end(copy)) {
+    r2_staging_end_rows(copy);
+    if (R2_OK == copy->status) {
         copy->rows = (r2_mem_rows_t){
             .memory = memory, .packed = packed, .row_bytes = bytes, .rows = 1};
     }

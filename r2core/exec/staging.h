@@ -89,11 +89,19 @@ r2_staging_place_t *r2_staging_place(r2_staging_t *staging, const r2_mem_at_t *a
 /** A copy of bytes of a buffer, in pieces where that is not contiguous. */
 typedef struct r2_staging_copy {
     r2_mem_queue_t *queue;
-    char *staged; /* of the buffer's offset 0 */
+    const r2_kernels_t *kernels; /* borrowed: pack what are no rows; NULL: each piece is a copy */
+    char *staged;                /* of the buffer's offset 0 */
     bool is_store;
-    r2_status_t status; /* R2_OK, or of the first piece that failed */
-    r2_mem_rows_t rows; /* pieces as long and as far apart that are not started; rows 0: none */
+    r2_status_t status;     /* R2_OK, or of the first piece that failed */
+    r2_mem_rows_t rows;     /* pieces as long and as far apart that are not started; rows 0: none */
+    r2_kernel_copies_t odd; /* other pieces that are not started */
+    uint32_t odd_count;
+    r2_mem_reach_t reach;
 } r2_staging_copy_t;
+
+/** @return the kernels of a place, if they can pack between its memory and `staged`; else NULL: not
+ * loaded yet, or a kernel does not reach that. */
+const r2_kernels_t *r2_staging_packer(r2_staging_place_t *place, const void *staged);
 
 /** An r2_run_fn_t: has a piece copied, with those after it where they are rows of equal length and
  * distance. @param arg r2_staging_copy_t */

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Kernels: their text, modules and launches.
+ * Kernels: their text, modules and launches, and who loads them.
  */
 #include "r2_config.h"
 
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "base/util.h"
 #if R2_KERNELS
 #    include "r2core/mem/kernels_ptx.h"
@@ -42,7 +43,7 @@ static const r2_kernel_element_t r2_kernel_elements[R2_KERNEL_TYPE_COUNT] = {
 
 const char *r2_kernel_name(r2_kernel_t kernel)
 {
-    return r2_kernel_rows[kernel].name;
+    return R2_KERNEL_COPY == (int) kernel ? "r2_copy" : r2_kernel_rows[kernel].name;
 }
 
 uint64_t r2_kernel_bytes(r2_kernel_t kernel)
@@ -107,7 +108,7 @@ static char *r2_kernel_text(const char *name)
 /* In the context. */
 static r2_status_t r2_kernels_open(r2_kernels_t *kernels, r2_mem_t *mem, r2_kernel_t kernel)
 {
-    char *text = r2_kernel_text(r2_kernel_rows[kernel].name);
+    char *text = r2_kernel_text(r2_kernel_name(kernel));
     r2_status_t status = NULL == text ? R2_ERR_NO_MEMORY : R2_OK;
 
     if (R2_OK == status) {
@@ -118,33 +119,97 @@ static r2_status_t r2_kernels_open(r2_kernels_t *kernels, r2_mem_t *mem, r2_kern
         status = r2_mem_check(mem,
                               mem->driver.module_function(&kernels->functions[kernel],
                                                           kernels->modules[kernel],
-                                                          r2_kernel_rows[kernel].name),
+                                                          r2_kernel_name(kernel)),
                               "cuModuleGetFunction");
     }
     free(text);
     return status;
 }
 
-bool r2_kernels_load(r2_kernels_t *kernels, r2_mem_t *mem, const r2_mem_at_t *at,
-                     r2_kernel_t kernel)
+static void r2_kernels_load(r2_kernels_t *kernels, r2_kernel_t kernel)
 {
-    if (R2_KERNEL_NONE == kernel || !R2_KERNELS || kernels->refused[kernel]) {
-        return false;
-    }
-    if (NULL == kernels->functions[kernel] && R2_OK == r2_mem_enter(mem, at)) {
-        /* tried again where the host had no memory */
-        kernels->refused[kernel] = R2_ERR_GPU == r2_kernels_open(kernels, mem, kernel);
+    r2_mem_t *mem = kernels->mem;
+    r2_status_t status = r2_mem_enter(mem, &kernels->at);
+
+    if (R2_OK == status) {
+        status = r2_kernels_open(kernels, mem, kernel);
         r2_mem_leave(mem);
     }
-    return NULL != kernels->functions[kernel];
+    /* asked for again where the host had no memory */
+    atomic_store(&kernels->states[kernel], R2_OK == status        ? R2_KERNEL_READY
+                                           : R2_ERR_GPU == status ? R2_KERNEL_REFUSED
+                                                                  : R2_KERNEL_IDLE);
 }
 
-void r2_kernels_fini(r2_kernels_t *kernels, r2_mem_t *mem, const r2_mem_at_t *at)
+static void r2_kernels_load_all(r2_kernels_t *kernels)
 {
-    for (int kernel = 0; kernel < R2_KERNEL_COUNT; ++kernel) {
-        if (NULL != kernels->modules[kernel] && R2_OK == r2_mem_enter(mem, at)) {
-            (void) mem->driver.module_unload(kernels->modules[kernel]);
-            r2_mem_leave(mem);
+    for (int kernel = 0; kernel < R2_KERNELS_ALL; ++kernel) {
+        if (R2_KERNEL_ASKED == atomic_load(&kernels->states[kernel])) {
+            r2_kernels_load(kernels, (r2_kernel_t) kernel);
+        }
+    }
+}
+
+static void *r2_kernels_main(void *arg)
+{
+    r2_kernels_t *kernels = arg;
+
+    r2_kernels_load_all(kernels);
+    atomic_store(&kernels->loading, false);
+    return NULL;
+}
+
+void r2_kernels_settle(r2_kernels_t *kernels)
+{
+    if (kernels->started) {
+        (void) pthread_join(kernels->loader, NULL);
+        kernels->started = false;
+    }
+}
+
+/* What was asked for just before the last thread ended is loaded by the next one. */
+static void r2_kernels_begin(r2_kernels_t *kernels)
+{
+    if (atomic_load(&kernels->loading)) {
+        return;
+    }
+    r2_kernels_settle(kernels);
+    atomic_store(&kernels->loading, true);
+    kernels->started = R2_OK == r2_thread_start(&kernels->loader, r2_kernels_main, kernels);
+    if (!kernels->started) {
+        atomic_store(&kernels->loading, false);
+    }
+}
+
+bool r2_kernels_ask(r2_kernels_t *kernels, r2_mem_t *mem, const r2_mem_at_t *at, r2_kernel_t kernel)
+{
+    r2_kernel_state_t state;
+
+    if (R2_KERNEL_NONE == kernel || !R2_KERNELS) {
+        return false;
+    }
+    state = atomic_load_explicit(&kernels->states[kernel], memory_order_acquire);
+    if (R2_KERNEL_READY == state || R2_KERNEL_REFUSED == state) {
+        return R2_KERNEL_READY == state;
+    }
+    if (NULL == kernels->mem) { /* no thread of it yet */
+        kernels->mem = mem;
+        kernels->at = *at;
+    }
+    if (R2_KERNEL_IDLE == state) { /* else the loading thread may be about to change it */
+        atomic_store(&kernels->states[kernel], R2_KERNEL_ASKED);
+    }
+    r2_kernels_begin(kernels);
+    return false;
+}
+
+void r2_kernels_fini(r2_kernels_t *kernels)
+{
+    r2_kernels_settle(kernels);
+    for (int kernel = 0; kernel < R2_KERNELS_ALL; ++kernel) {
+        if (NULL != kernels->modules[kernel] && R2_OK == r2_mem_enter(kernels->mem, &kernels->at)) {
+            (void) kernels->mem->driver.module_unload(kernels->modules[kernel]);
+            r2_mem_leave(kernels->mem);
         }
     }
     memset(kernels, 0, sizeof(*kernels));
@@ -153,36 +218,61 @@ void r2_kernels_fini(r2_kernels_t *kernels, r2_mem_t *mem, const r2_mem_at_t *at
 enum {
     R2_KERNEL_BLOCK_THREADS = 256,
     R2_KERNEL_THREAD_BYTES = 64, /* of a piece; then the bytes under way are a bus's delay */
-    R2_KERNEL_BLOCKS = 32        /* of a piece, at most: the rest of the GPU is the application's */
+    R2_KERNEL_BLOCKS = 32,       /* of a piece, at most: the rest of the GPU is the application's */
+    R2_KERNEL_COPY_THREADS = 64  /* of a block that copies: pieces are short */
 };
 
-static unsigned r2_kernels_blocks(const r2_kernel_pieces_t *pieces, uint32_t count, uint64_t bytes)
-{
-    const uint64_t each = R2_KERNEL_BLOCK_THREADS * R2_KERNEL_THREAD_BYTES;
-    uint64_t longest = 1;
+/** Blocks of the longest piece, and threads of a block. */
+typedef struct r2_kernel_grid {
+    unsigned blocks, threads;
+} r2_kernel_grid_t;
 
-    for (uint32_t i = 0; i < count; ++i) {
-        longest = r2_max(longest, pieces->piece[i].count * bytes);
-    }
-    return (unsigned) r2_min((longest + each - 1) / each, (uint64_t) R2_KERNEL_BLOCKS);
+static r2_kernel_grid_t r2_kernels_grid(uint64_t longest_bytes, unsigned threads)
+{
+    const uint64_t each = (uint64_t) threads * R2_KERNEL_THREAD_BYTES;
+    const uint64_t blocks = (r2_max(longest_bytes, UINT64_C(1)) + each - 1) / each;
+
+    return (r2_kernel_grid_t){(unsigned) r2_min(blocks, (uint64_t) R2_KERNEL_BLOCKS), threads};
 }
 
-r2_status_t r2_kernels_launch(const r2_kernels_t *kernels, r2_mem_queue_t *queue,
-                              r2_kernel_t kernel, const r2_kernel_pieces_t *pieces, uint32_t count)
+static r2_status_t r2_kernels_start(r2_cu_function_t function, r2_mem_queue_t *queue,
+                                    r2_kernel_grid_t grid, uint32_t count, const void *pieces)
 {
     r2_mem_t *mem = queue->mem;
     void *params[] = {(void *) (uintptr_t) pieces};
-    const unsigned blocks = r2_kernels_blocks(pieces, count, r2_kernel_bytes(kernel));
     r2_status_t status = r2_mem_enter(mem, &queue->at);
 
     if (R2_OK != status) {
         return status;
     }
     status = r2_mem_check(mem,
-                          mem->driver.launch(kernels->functions[kernel], blocks, count, 1,
-                                             R2_KERNEL_BLOCK_THREADS, 1, 1, 0, queue->stream,
-                                             params, NULL),
+                          mem->driver.launch(function, grid.blocks, count, 1, grid.threads, 1, 1, 0,
+                                             queue->stream, params, NULL),
                           "cuLaunchKernel");
     r2_mem_leave(mem);
     return status;
+}
+
+r2_status_t r2_kernels_launch(const r2_kernels_t *kernels, r2_mem_queue_t *queue,
+                              r2_kernel_t kernel, const r2_kernel_pieces_t *pieces, uint32_t count)
+{
+    uint64_t longest = 0;
+
+    for (uint32_t i = 0; i < count; ++i) {
+        longest = r2_max(longest, pieces->piece[i].count * r2_kernel_bytes(kernel));
+    }
+    return r2_kernels_start(kernels->functions[kernel], queue,
+                            r2_kernels_grid(longest, R2_KERNEL_BLOCK_THREADS), count, pieces);
+}
+
+r2_status_t r2_kernels_copy(const r2_kernels_t *kernels, r2_mem_queue_t *queue,
+                            const r2_kernel_copies_t *copies, uint32_t count)
+{
+    uint64_t longest = 0;
+
+    for (uint32_t i = 0; i < count; ++i) {
+        longest = r2_max(longest, copies->piece[i].bytes);
+    }
+    return r2_kernels_start(kernels->functions[R2_KERNEL_COPY], queue,
+                            r2_kernels_grid(longest, R2_KERNEL_COPY_THREADS), count, copies);
 }

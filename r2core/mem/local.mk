@@ -6,6 +6,7 @@ libr2core_la_SOURCES += \
     r2core/mem/cuda_copy2d.h \
     r2core/mem/cuda_driver.c \
     r2core/mem/cuda_driver.h \
+    r2core/mem/functions.c \
     r2core/mem/gpu.c \
     r2core/mem/kernels.c \
     r2core/mem/kernels.h \
@@ -18,6 +19,7 @@ libr2core_la_SOURCES += \
 # sums and products have the bits of the host's. No part of CUDA is looked for.
 R2_KERNEL_PARTS = \
     r2core/base/kernels.def \
+    r2core/mem/ptx/copy.h \
     r2core/mem/ptx/elements.h \
     r2core/mem/ptx/reduce.cu \
     r2core/mem/ptx/reduce.h

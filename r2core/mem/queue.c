@@ -116,22 +116,55 @@ r2_status_t r2_mem_queue_copy(r2_mem_queue_t *queue, void *to, const void *from,
 /* Drivers take no longer pitch: their attribute MAX_PITCH. */
 #define R2_MEM_PITCH_MAX ((size_t) INT32_MAX)
 
-/* Rows may be of several allocations, even of a device's memory and the host's: then they only
- * happen to be as far apart, and are no memory that a copy in two dimensions reaches. */
-static bool r2_mem_rows_are_together(const r2_mem_t *mem, const r2_mem_rows_t *rows)
+static bool r2_mem_is_within(const r2_mem_reach_t *reach, uintptr_t first, size_t bytes)
+{
+    return first >= reach->start && reach->bytes >= bytes &&
+           first - reach->start <= reach->bytes - bytes;
+}
+
+/* The driver's memory around an address: none, if it does not know it. */
+static r2_mem_reach_t r2_mem_around(const r2_mem_t *mem, uintptr_t at)
 {
     r2_cu_attribute_t which[] = {R2_CU_ATTRIBUTE_RANGE_START, R2_CU_ATTRIBUTE_RANGE_BYTES};
     r2_cu_at_t start = 0;
     size_t bytes = 0;
     void *data[] = {&start, &bytes};
-    const uintptr_t first = (uintptr_t) rows->memory;
-    const size_t span = (rows->rows - 1) * rows->pitch_bytes + rows->row_bytes;
 
-    if (rows->pitch_bytes > R2_MEM_PITCH_MAX ||
-        R2_CU_OK != mem->driver.pointer_attributes(r2_array_count(which), which, data, first)) {
+    if (R2_CU_OK != mem->driver.pointer_attributes(r2_array_count(which), which, data, at)) {
+        bytes = 0;
+    }
+    return (r2_mem_reach_t){(uintptr_t) start, bytes};
+}
+
+/* Rows may be of several allocations, even of a device's memory and the host's: then they only
+ * happen to be as far apart, and are no memory that a copy in two dimensions reaches. */
+static bool r2_mem_rows_are_together(const r2_mem_t *mem, const r2_mem_rows_t *rows)
+{
+    const size_t span = (rows->rows - 1) * rows->pitch_bytes + rows->row_bytes;
+    r2_mem_reach_t around;
+
+    if (rows->pitch_bytes > R2_MEM_PITCH_MAX) {
         return false;
     }
-    return bytes >= span && first - start <= bytes - span;
+    around = r2_mem_around(mem, (uintptr_t) rows->memory);
+    return r2_mem_is_within(&around, (uintptr_t) rows->memory, span);
+}
+
+bool r2_mem_queue_reaches(const r2_mem_queue_t *queue, const void *memory, size_t bytes,
+                          r2_mem_reach_t *reach_p)
+{
+    const uintptr_t first = (uintptr_t) memory;
+    r2_mem_at_t at;
+
+    if (r2_mem_is_within(reach_p, first, bytes)) {
+        return true;
+    }
+    if (R2_OK != r2_mem_look(queue->mem, memory, &at) || R2_MEM_HOST == at.kind ||
+        (R2_MEM_PINNED != at.kind && at.device != queue->at.device)) {
+        return false;
+    }
+    *reach_p = r2_mem_around(queue->mem, first);
+    return r2_mem_is_within(reach_p, first, bytes);
 }
 
 static r2_cu_copy2d_t r2_mem_rows_copy(const r2_mem_rows_t *rows, bool is_store)

@@ -57,6 +57,17 @@ typedef struct r2_mem_rows {
  * piece of its memory, else one by one. @param is_store to memory */
 r2_status_t r2_mem_queue_copy_rows(r2_mem_queue_t *queue, const r2_mem_rows_t *rows, bool is_store);
 
+/** Memory that kernels of a queue reach, found by a query; zeros: none. */
+typedef struct r2_mem_reach {
+    uintptr_t start;
+    size_t bytes;
+} r2_mem_reach_t;
+
+/** Does a kernel in this queue reach all of a piece of memory? @param reach_p what was found last,
+ * and is then what holds the piece: pieces of one memory take one query */
+bool r2_mem_queue_reaches(const r2_mem_queue_t *queue, const void *memory, size_t bytes,
+                          r2_mem_reach_t *reach_p);
+
 /** @return R2_OK: r2_mem_queue_mark() will have a ticket; R2_IN_PROGRESS: older ones are not done;
  * R2_ERR_GPU. */
 r2_status_t r2_mem_queue_room(r2_mem_queue_t *queue);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Which RDMA devices UCX knows, and whether it can open one.
+ * Which RDMA devices UCX knows, and whether it can open one; whether it knows CUDA.
  */
 #include "r2_config.h"
 
@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <ucp/api/ucp.h>
 
 #define TRIAL_BYTES 131072 /* as long as packets are by default */
 
@@ -95,4 +96,28 @@ bool r2_tp_ucx_opens(const char *name, const char *tls)
     }
     r2_tp_ucx_destroy(&tp);
     return R2_OK == status;
+}
+
+/* Asked of a context as others of this process have it: UCX_TLS may leave out what there is. */
+bool r2_tp_ucx_takes_cuda(void)
+{
+    const ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
+                                 .features = UCP_FEATURE_TAG};
+    ucp_context_attr_t attr = {.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES};
+    ucp_config_t *config;
+    ucp_context_h context;
+    ucs_status_t rc;
+
+    r2_ucx_enter();
+    rc = ucp_config_read(NULL, NULL, &config);
+    if (UCS_OK == rc) {
+        rc = ucp_init(&params, config, &context);
+        ucp_config_release(config);
+    }
+    if (UCS_OK == rc) {
+        rc = ucp_context_query(context, &attr);
+        ucp_cleanup(context);
+    }
+    r2_ucx_leave();
+    return UCS_OK == rc && 0 != (attr.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA));
 }

@@ -13,10 +13,10 @@ static __thread unsigned c_piece;
 
 #define R2_DEVICE static inline __attribute__((always_inline))
 #define R2_UNROLL
-#define R2_ENTRY(name) static void name(const r2_pieces_t pieces)
-#define R2_THREAD      c_thread
-#define R2_THREADS     c_threads
-#define R2_PIECE       c_piece
+#define R2_ENTRY(name, type) static void name(const type pieces)
+#define R2_THREAD            c_thread
+#define R2_THREADS           c_threads
+#define R2_PIECE             c_piece
 #include "mem/ptx/reduce.h"
 
 enum { C_SHORT = 1024 }; /* elements */
@@ -63,9 +63,37 @@ static int spans(void *const *params, fakecuda_span_t *spans_p, size_t bytes)
     }
 #include "base/kernels.def"
 
+static void run_copy(const fakecuda_grid_t *grid, void *const *params)
+{
+    const r2_copies_t *copies = params[0];
+
+    c_threads = (unsigned long long) grid->grid[0] * grid->block[0];
+    for (c_piece = 0; c_piece < grid->grid[1]; ++c_piece) {
+        for (c_thread = 0; c_thread < c_threads; ++c_thread) {
+            r2_copy(*copies);
+        }
+    }
+}
+
+static int spans_copy(void *const *params, fakecuda_span_t *spans_p)
+{
+    const r2_copies_t *copies = params[0];
+    const size_t each = sizeof(copies->piece[0]);
+    int count = 0;
+
+    for (size_t i = 0; i < R2_COPIES; ++i) {
+        const size_t bytes = copies->piece[i].bytes;
+
+        spans_p[count++] = (fakecuda_span_t){0, bytes, 1, i * each};
+        spans_p[count++] = (fakecuda_span_t){0, bytes, 0, i * each + sizeof(r2_u64)};
+    }
+    return count;
+}
+
 FAKECUDA_EXPORT extern const fakecuda_kernel_t fakecuda_kernels[];
 const fakecuda_kernel_t fakecuda_kernels[] = {
 #define R2_KERNEL(op, t, class) \
     {"r2_reduce_" #op "_" #t, "s256", run_##op##_##t, spans_##op##_##t},
 #include "base/kernels.def"
+    {"r2_copy", "s768", run_copy, spans_copy},
     {NULL, NULL, NULL, NULL}};

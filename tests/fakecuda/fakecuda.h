@@ -25,7 +25,7 @@ typedef struct fakecuda_span {
     size_t offset_bytes; /* of the pointer within the parameter: of structs */
 } fakecuda_span_t;
 
-#define FAKECUDA_SPANS 24
+#define FAKECUDA_SPANS 64
 
 /** A kernel in C, by the name that it has in the PTX text. */
 typedef struct fakecuda_kernel {

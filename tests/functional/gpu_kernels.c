@@ -252,7 +252,9 @@ static void try_kernel(r2_kernel_t kernel, r2_kernel_op_t op, r2_kernel_type_t n
     int trials = 0;
 
     MUST(kernel == r2_kernel_find(op, number));
-    MUST(r2_kernels_load(&kernels, &mem, &place, kernel));
+    (void) r2_kernels_ask(&kernels, &mem, &place, kernel);
+    r2_kernels_settle(&kernels);
+    MUST(r2_kernels_ask(&kernels, &mem, &place, kernel));
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); ++c) {
         for (size_t i = 0; i < most * most * most; ++i, ++trials) {
             trial_t trial = {kernel, op, number, counts[c], {i % most, i / most % most, 0}, 0};
@@ -298,7 +300,7 @@ int main(int argc, char **argv)
     MUST(R2_KERNEL_sum_u16 == r2_kernel_find(R2_KERNEL_OP_sum, R2_KERNEL_TYPE_i16));
     MUST(R2_KERNEL_NONE == r2_kernel_find(R2_KERNEL_OP_band, R2_KERNEL_TYPE_f32));
     r2_mem_queue_fini(&queue);
-    r2_kernels_fini(&kernels, &mem, &place);
+    r2_kernels_fini(&kernels);
     r2_mem_fini(&mem);
     OK(cuCtxSetCurrent(context));
     failed += 0 != fakecuda_counter("mistakes") ? 1 : 0;

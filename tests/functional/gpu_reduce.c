@@ -2,10 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * gpu_reduce COUNT: reductions of every operation and type, on buffers of gpu_alloc.h and on memory
- * of the host: the same bits, wherever they are made. Values are any bits at all, zeros of both
- * signs and NaN among them. Sums and products of floats that are NaN in both are taken for equal:
- * which of two NaN is passed on is the processor's business. Output: TAP, from rank 0.
+ * gpu_reduce COUNT [ROUNDS]: reductions of every operation and type, on buffers of gpu_alloc.h and
+ * on memory of the host: the same bits, wherever they are made. Values are any bits at all, zeros
+ * of both signs and NaN among them. Sums and products of floats that are NaN in both are taken for
+ * equal: which of two NaN is passed on is the processor's business. Output: TAP, from rank 0.
+ * gpu_reduce COUNT ROUNDS WORD: only those with this word in their name.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "gpu_alloc.h"
+#include "r2_mpi.h"
 
 typedef enum like { BITS, TRUTH, FLOAT, DOUBLE, PAIR } like_t;
 
@@ -134,18 +136,50 @@ static void compare(int which, const reduction_t *what, int count)
     }
 }
 
-int main(int argc, char **argv)
+/* As Horovod has it: r2 knows nothing of this function, nor that the bytes are float16. */
+static void user_sum(void *in, void *inout, int *length, MPI_Datatype *type)
 {
-    const int count = argc > 1 ? atoi(argv[1]) : 1000;
+    const uint16_t *a = in;
+    uint16_t *b = inout;
 
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &me);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    room = (size_t) count * 16 + 64;
-    for (int i = 0; i < 2; ++i) {
-        device[i] = buffer_alloc(room);
-        host[i] = malloc(room);
+    (void) type;
+    for (int i = 0; i < *length; ++i) {
+        b[i] = (uint16_t) (3 * a[i] + b[i]);
     }
+}
+
+static MPI_Op half(r2_mpi_half_t kind, r2_mpi_half_op_t which)
+{
+    MPI_Op op;
+
+    r2_mpi_half_op_create(kind, which, &op);
+    return op;
+}
+
+static MPI_Datatype contiguous(int count, MPI_Datatype of)
+{
+    MPI_Datatype type;
+
+    MPI_Type_contiguous(count, of, &type);
+    MPI_Type_commit(&type);
+    return type;
+}
+
+static MPI_Op user_op(void)
+{
+    MPI_Op op;
+
+    MPI_Op_create(user_sum, 1, &op);
+    return op;
+}
+
+/* All of each round. */
+static void reduce(const char *word, int count, size_t rounds)
+{
+    MPI_Datatype f16, bf16;
+
+    r2_mpi_half_type(R2_MPI_FLOAT16, &f16);
+    r2_mpi_half_type(R2_MPI_BFLOAT16, &bf16);
     const reduction_t all[] = {
         {"sum of float", FLOAT, 4, MPI_FLOAT, MPI_SUM},
         {"product of float", FLOAT, 4, MPI_FLOAT, MPI_PROD},
@@ -167,12 +201,40 @@ int main(int argc, char **argv)
         {"bits of uint64_t", BITS, 8, MPI_UINT64_T, MPI_BAND},
         {"minimum and place of float", PAIR, 8, MPI_FLOAT_INT, MPI_MINLOC},
         {"maximum and place of int", PAIR, 8, MPI_2INT, MPI_MAXLOC},
+        {"sum of float16", BITS, 2, f16, half(R2_MPI_FLOAT16, R2_MPI_HALF_SUM)},
+        {"product of float16", BITS, 2, f16, half(R2_MPI_FLOAT16, R2_MPI_HALF_PROD)},
+        {"minimum of float16", BITS, 2, f16, half(R2_MPI_FLOAT16, R2_MPI_HALF_MIN)},
+        {"maximum of float16 in threes", BITS, 6, contiguous(3, f16),
+         half(R2_MPI_FLOAT16, R2_MPI_HALF_MAX)},
+        {"sum of bfloat16", BITS, 2, bf16, half(R2_MPI_BFLOAT16, R2_MPI_HALF_SUM)},
+        {"product of bfloat16 in pairs", BITS, 4, contiguous(2, bf16),
+         half(R2_MPI_BFLOAT16, R2_MPI_HALF_PROD)},
+        {"minimum of bfloat16", BITS, 2, bf16, half(R2_MPI_BFLOAT16, R2_MPI_HALF_MIN)},
+        {"maximum of bfloat16", BITS, 2, MPI_UINT16_T, half(R2_MPI_BFLOAT16, R2_MPI_HALF_MAX)},
+        {"the user's sum of two bytes", BITS, 2, contiguous(2, MPI_BYTE), user_op()},
     };
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); ++i) {
-        for (int which = 0; which < 5; ++which) {
-            compare(which, &all[i], which % 2 ? count : count - 1);
+    for (size_t i = 0; i < rounds * sizeof(all) / sizeof(all[0]); ++i) {
+        const reduction_t *what = &all[i % (sizeof(all) / sizeof(all[0]))];
+
+        for (int which = 0; which < 5 && NULL != strstr(what->name, word); ++which) {
+            compare(which, what, which % 2 ? count : count - 1);
         }
     }
+}
+
+int main(int argc, char **argv)
+{
+    const int count = argc > 1 ? atoi(argv[1]) : 1000;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    room = (size_t) count * 16 + 64;
+    for (int i = 0; i < 2; ++i) {
+        device[i] = buffer_alloc(room);
+        host[i] = malloc(room);
+    }
+    reduce(argc > 3 ? argv[3] : "", count, argc > 2 ? (size_t) atoi(argv[2]) : 1);
     for (int i = 0; i < 2; ++i) {
         buffer_free(device[i]);
         free(host[i]);

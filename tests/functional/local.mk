@@ -80,8 +80,26 @@ tests_functional_gpu_p2p_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/gpu_reduce
 tests_functional_gpu_reduce_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_reduce.c
-tests_functional_gpu_reduce_CPPFLAGS = $(OMPI_CPPFLAGS)
-tests_functional_gpu_reduce_LDADD = $(OMPI_LIBS)
+tests_functional_gpu_reduce_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/ompi/include
+tests_functional_gpu_reduce_LDADD = libr2_mpi.la $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/gpu_cover
+tests_functional_gpu_cover_SOURCES = tests/functional/gpu_cover.c \
+    tests/functional/gpu_cover.h tests/functional/gpu_cover_forms.c
+tests_functional_gpu_cover_CPPFLAGS = $(OMPI_CPPFLAGS) $(FAKECUDA_CPPFLAGS)
+tests_functional_gpu_cover_LDADD = tests/fakecuda/libcuda.la $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/gpu_requests
+tests_functional_gpu_requests_SOURCES = tests/functional/gpu_alloc.h \
+    tests/functional/gpu_requests.c tests/functional/pattern.h
+tests_functional_gpu_requests_CPPFLAGS = $(OMPI_COMPONENT_CPPFLAGS) -D_GNU_SOURCE
+tests_functional_gpu_requests_CFLAGS = $(AM_CFLAGS) $(OMPI_MCX16)
+tests_functional_gpu_requests_LDADD = $(OMPI_COMPONENT_LIBS)
+
+check_LTLIBRARIES += tests/functional/ucx_cuda.la
+tests_functional_ucx_cuda_la_SOURCES = tests/functional/ucx_cuda.c
+tests_functional_ucx_cuda_la_CPPFLAGS = -D_GNU_SOURCE $(R2_DEP_CPPFLAGS)
+tests_functional_ucx_cuda_la_LDFLAGS = $(tests_functional_module)
 
 check_PROGRAMS += tests/functional/gpu_steps
 tests_functional_gpu_steps_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_steps.c

@@ -3,23 +3,23 @@
 """Defects of reductions on GPUs, to be planted as those of mutants.py."""
 
 DEVICE = ["test_exec_device"]
+ROWS = ["test_exec_rows"]
 
 MUTANTS_GPU = [
     ("ops-do-not-wait-for-kernels", "exec/device.c",
      "    status = r2_mem_queue_test(&stage->reducer->reduces, stage->reduced[head]);",
      "    status = R2_OK;", DEVICE),
     ("kernels-are-in-the-application-s-stream", "mem/kernels.c",
-     "R2_KERNEL_BLOCK_THREADS, 1, 1, 0, queue->stream,",
-     "R2_KERNEL_BLOCK_THREADS, 1, 1, 0, NULL,", DEVICE),
+     "queue->stream, params, NULL),", "NULL, params, NULL),", DEVICE),
     ("kernels-do-not-follow-the-application", "exec/staging.c",
      "    return R2_OK == status ? r2_mem_queue_follow(&place->reduces) : status;",
      "    return status;", DEVICE),
     ("a-launch-leaves-its-context-behind", "mem/kernels.c",
      "                          \"cuLaunchKernel\");\n    r2_mem_leave(mem);\n",
      "                          \"cuLaunchKernel\");\n", DEVICE),
-    ("a-module-leaves-its-context-behind", "mem/kernels.c",
-     "r2_kernels_open(kernels, mem, kernel);\n        r2_mem_leave(mem);\n",
-     "r2_kernels_open(kernels, mem, kernel);\n", DEVICE),
+    ("calls-wait-until-a-kernel-is-loaded", "mem/kernels.c",
+     "    kernels->started = R2_OK == r2_thread_start(&kernels->loader, r2_kernels_main, kernels);",
+     "    kernels->started = NULL != r2_kernels_main(kernels);", DEVICE),
     ("errors-do-not-wait-for-kernels", "exec/stage.c",
      "        (void) r2_mem_queue_drain(&exec->stage->reducer->reduces);\n", "", DEVICE),
     ("slots-are-given-back-before-the-end", "exec/stage.c",
@@ -45,7 +45,19 @@ MUTANTS_GPU = [
     ("operands-of-kernels-are-swapped", "exec/device.c",
      "        .in = r2_stage_source(exec, &op->src, 0 != (direct & R2_TOUCH_DIRECT_SRC)),",
      "        .in = r2_stage_source(exec, &op->dst, 0 != (direct & R2_TOUCH_DIRECT_SRC)),", DEVICE),
+    ("the-last-odd-pieces-are-lost", "exec/staging.c",
+     "    r2_staging_end_rows(copy);\n    r2_staging_end_odd(copy);\n",
+     "    r2_staging_end_rows(copy);\n    copy->odd_count = 0;\n", ROWS),
+    ("kernels-pack-what-they-do-not-reach", "mem/queue.c",
+     "    if (R2_OK != r2_mem_look(queue->mem, memory, &at) || R2_MEM_HOST == at.kind ||",
+     "    if (R2_OK != r2_mem_look(queue->mem, memory, &at) || R2_MEM_HOST == at.kind) {\n"
+     "        return true;\n    }\n    if (", ROWS),
+    ("odd-pieces-are-copies", "exec/staging.c",
+     "    return NULL != copy->kernels && rows->rows",
+     "    return NULL == copy->queue && rows->rows", ROWS),
+    ("kernels-pack-before-they-are-loaded", "exec/staging.c",
+     "(r2_kernel_t) R2_KERNEL_COPY) &&\n",
+     "(r2_kernel_t) R2_KERNEL_COPY) | true &&\n", ROWS),
     ("drivers-are-asked-again", "mem/kernels.c",
-     "        kernels->refused[kernel] = R2_ERR_GPU == r2_kernels_open",
-     "        kernels->refused[0] = R2_OK != r2_kernels_open", DEVICE),
+     "R2_ERR_GPU == status ? R2_KERNEL_REFUSED", "R2_ERR_GPU == status ? R2_KERNEL_IDLE", DEVICE),
 ]

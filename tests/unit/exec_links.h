@@ -20,6 +20,7 @@
 #include "exec/staging.c"
 #include "exec/touch.c"
 #include "mem/cuda_driver.c"
+#include "mem/functions.c"
 #include "mem/kernels.c"
 #include "mem/mem.c"
 #include "mem/queue.c"

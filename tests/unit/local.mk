@@ -200,6 +200,7 @@ endif
 check_PROGRAMS += tests/unit/test_exec_rows
 tests_unit_test_exec_rows_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
     tests/unit/test_exec_rows.c \
+    tests/doubles/kernels_c.c \
     tests/fakecuda/parts.h
 tests_unit_test_exec_rows_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
 thread_job_sources = tests/unit/thread_job.c tests/unit/thread_job.h tests/unit/thread_net.c \

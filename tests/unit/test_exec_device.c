@@ -20,7 +20,23 @@ static r2_region_t scratch_at(uint64_t offset)
     return (r2_region_t){R2_BUF_SCRATCH, offset};
 }
 
-static int start_kernels(void **state)
+static r2_kernels_t *kernels_of_place(void)
+{
+    assert_int_equal(r2_staging_follow(&engine.staging, &place), R2_OK);
+    return &r2_staging_place(&engine.staging, &place)->kernels;
+}
+
+/* Has a kernel loaded. @return false: the driver does not take it. */
+static bool load(r2_kernel_t kernel)
+{
+    r2_kernels_t *kernels = kernels_of_place();
+
+    (void) r2_kernels_ask(kernels, &mem, &place, kernel);
+    r2_kernels_settle(kernels);
+    return r2_kernels_ask(kernels, &mem, &place, kernel);
+}
+
+static int start_unloaded(void **state)
 {
     static bool added;
 
@@ -32,6 +48,13 @@ static int start_kernels(void **state)
     engine.staging.reduce_bytes = PIECE;
     launches = fakecuda_counter("launches");
     loaded = fakecuda_counter("bytes_d2h");
+    return 0;
+}
+
+static int start_kernels(void **state)
+{
+    start_unloaded(state);
+    assert_true(load(R2_KERNEL_sum_u8));
     return 0;
 }
 
@@ -292,10 +315,39 @@ static void the_processor_reduces_where_there_is_no_kernel(void **state)
         begin(&exec, &schedule);
         arrive(0, 3);
         ends_in_place(&exec, PIECE, 12);
+        r2_kernels_settle(kernels_of_place());
         assert_int_equal(fakecuda_counter("cuModuleLoadData") - before, 0 == i ? 1 : 0);
     }
     assert_int_equal(launched(), 0);
     assert_int_equal(reduced, 2 * PIECE);
+}
+
+/* A driver may load a kernel only when all is done that the application has started, even in a
+ * stream that nothing of r2 waits for. The run goes on, and the next one has the kernel. */
+static void nothing_waits_for_a_kernel_that_is_loaded(void **state)
+{
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+    CUstream busy;
+
+    (void) state;
+    set("load_waits", "1");
+    OK(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING));
+    close_gate(busy, &gate);
+    for (int i = 0; i < 2; ++i) {
+        memset(seen(out), 9, PIECE);
+        call_count = 0;
+        in_place(&schedule, PIECE);
+        begin(&exec, &schedule);
+        arrive(0, 3);
+        ends_in_place(&exec, PIECE, 12);
+        assert_int_equal(launched(), i);
+        sem_post(&gate);
+        r2_kernels_settle(kernels_of_place());
+    }
+    assert_int_equal(reduced, PIECE);
+    set("load_waits", "0");
+    OK(cuStreamDestroy_v2(busy));
 }
 
 /* A kernel reaches pinned memory only. */
@@ -408,7 +460,8 @@ static void a_second_run_allocates_nothing(void **state)
     assert_int_equal(fakecuda_counter("allocs"), before);
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, start_kernels, end_gpu)
+#define T(test)          cmocka_unit_test_setup_teardown(test, start_kernels, end_gpu)
+#define T_UNLOADED(test) cmocka_unit_test_setup_teardown(test, start_unloaded, end_gpu)
 
 int main(void)
 {
@@ -423,7 +476,8 @@ int main(void)
         T(an_error_comes_after_all_kernels),
         T(a_kernel_that_fails_ends_the_run),
         T(a_launch_that_fails_ends_the_run),
-        T(the_processor_reduces_where_there_is_no_kernel),
+        T_UNLOADED(the_processor_reduces_where_there_is_no_kernel),
+        T_UNLOADED(nothing_waits_for_a_kernel_that_is_loaded),
         T(the_processor_reduces_where_pinned_memory_is_short),
         T(kernels_are_for_what_they_reach),
         T(two_runs_have_memory_of_their_own),

@@ -11,6 +11,8 @@
 
 #include "base/util.h"
 
+extern const fakecuda_kernel_t fakecuda_kernels[];
+
 /* A buffer of rows: as MPI_Type_vector describes it, `count` of them, nested or backwards. */
 typedef struct rows {
     CUdeviceptr at; /* of the first row */
@@ -41,6 +43,133 @@ static void tell_rows(void *arg, uint64_t offset, uint64_t bytes, r2_run_fn_t fo
         offset += part;
         bytes -= part;
     }
+}
+
+enum { ODD = 100, ODD_BYTES = 8, ELSEWHERE = 50 };
+
+typedef struct odd {
+    CUdeviceptr at;
+    char *host; /* where one of the pieces is; NULL: with the others */
+} odd_t;
+
+/* Pieces that are no rows: neither their distances nor the lengths of all are equal. */
+static CUdeviceptr odd_at(uint64_t piece)
+{
+    return 40 * piece + 4 * (piece % 3);
+}
+
+static void tell_odd(void *arg, uint64_t offset, uint64_t bytes, r2_run_fn_t found, void *found_arg)
+{
+    const odd_t *odd = arg;
+
+    while (bytes > 0) {
+        const uint64_t within = offset % ODD_BYTES, part = r2_min(bytes, ODD_BYTES - within);
+        const uint64_t piece = offset / ODD_BYTES;
+
+        found(found_arg,
+              ELSEWHERE == piece && NULL != odd->host
+                  ? odd->host + within
+                  : (char *) (uintptr_t) (odd->at + odd_at(piece) + within),
+              offset, part);
+        offset += part;
+        bytes -= part;
+    }
+}
+
+/* Copies odd pieces from one buffer to the other. @return launches of the driver */
+static uint64_t copy_odd_of(odd_t *from, odd_t *to, uint64_t offset, uint64_t bytes,
+                            uint64_t *copies_p)
+{
+    static uint8_t expected[BYTES];
+    const uint64_t launches = fakecuda_counter("launches");
+    const uint64_t copies = fakecuda_counter("copies_d2h") + fakecuda_counter("copies_h2d");
+    r2_exec_args_t args = arguments(NULL, NULL);
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+
+    memcpy(expected, seen(out), BYTES);
+    for (uint64_t i = offset; i < offset + bytes; ++i) {
+        const uint64_t at = odd_at(i / ODD_BYTES) + i % ODD_BYTES;
+
+        if (ELSEWHERE != i / ODD_BYTES || NULL == from->host) {
+            expected[at] = *seen(in + at);
+        }
+    }
+    args.at[0] = args.at[1] = place;
+    args.convertors[0] = (r2_convertor_t){never, from, tell_odd};
+    args.convertors[1] = (r2_convertor_t){never, to, tell_odd};
+    r2_schedule_init(&schedule);
+    add(&schedule, R2_OP_COPY, in_at(offset), out_at(offset), bytes, R2_OP_NONE);
+    assert_int_equal(r2_staging_follow(&engine.staging, &place), R2_OK);
+    start(&exec, &schedule, &args);
+    assert_int_equal(run_until_over(&exec), R2_OK);
+    assert_memory_equal(seen(out), expected, BYTES);
+    r2_exec_fini(&exec);
+    *copies_p = fakecuda_counter("copies_d2h") + fakecuda_counter("copies_h2d") - copies;
+    return fakecuda_counter("launches") - launches;
+}
+
+static uint64_t copy_odd(uint64_t offset, uint64_t bytes, uint64_t *copies_p)
+{
+    odd_t from = {in, NULL}, to = {out, NULL};
+
+    return copy_odd_of(&from, &to, offset, bytes, copies_p);
+}
+
+static void odd_pieces_are_few_launches(void **state)
+{
+    uint64_t copies;
+
+    (void) state;
+    if (NULL != r2_kernels_missing()) {
+        skip();
+    }
+    fakecuda_add_kernels(fakecuda_kernels);
+    (void) copy_odd(0, ODD * ODD_BYTES, &copies); /* the driver is asked now */
+    assert_true(copies > ODD / 4);
+    r2_kernels_settle(&r2_staging_place(&engine.staging, &place)->kernels);
+    assert_int_equal(copy_odd(0, ODD * ODD_BYTES, &copies), 2 * ((ODD + 31) / 32));
+    assert_int_equal(copies, 0);
+    assert_int_equal(copy_odd(3, 6 * ODD_BYTES, &copies), 2); /* the first and the last cut */
+    assert_int_equal(copies, 0);
+    assert_int_equal(copy_odd(8, 3 * ODD_BYTES, &copies), 0); /* too few */
+    assert_int_equal(copies, 6);
+}
+
+/* One piece is memory of the host, which no kernel reaches. */
+static void the_host_s_pieces_are_copies(void **state)
+{
+    char from_host[ODD_BYTES] = "a piece", to_host[ODD_BYTES] = "";
+    odd_t from = {in, from_host}, to = {out, to_host};
+    uint64_t copies;
+
+    (void) state;
+    if (NULL != r2_kernels_missing()) {
+        skip();
+    }
+    (void) copy_odd(0, ODD * ODD_BYTES, &copies);
+    r2_kernels_settle(&r2_staging_place(&engine.staging, &place)->kernels);
+    assert_true(copy_odd_of(&from, &to, 0, ODD * ODD_BYTES, &copies) > 0);
+    assert_string_equal(to_host, "a piece");
+    OK(cuCtxSynchronize());
+}
+
+/* Where what is staged is no pinned memory each piece is a copy. */
+static void kernels_pack_into_pinned_memory(void **state)
+{
+    uint64_t copies;
+
+    (void) state;
+    if (NULL != r2_kernels_missing()) {
+        skip();
+    }
+    set("faults", "cuMemHostAlloc%1000=2");
+    (void) copy_odd(0, ODD * ODD_BYTES, &copies);
+    if (NULL != r2_staging_place(&engine.staging, &place)) {
+        r2_kernels_settle(&r2_staging_place(&engine.staging, &place)->kernels);
+    }
+    assert_int_equal(copy_odd(0, ODD * ODD_BYTES, &copies), 0);
+    assert_int_equal(copies, 2 * (ODD + 2) / 3); /* three of them happen to be as far apart */
 }
 
 /* Copies `bytes` at `offset` of one buffer to the same of the other; both are looked at byte by
@@ -108,6 +237,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T_GPU(rows_are_few_copies),
         T_GPU(rows_of_other_forms_are_right),
+        T_GPU(odd_pieces_are_few_launches),
+        T_GPU(the_host_s_pieces_are_copies),
+        T_GPU(kernels_pack_into_pinned_memory),
     };
 
     return cmocka_run_group_tests_name("staged rows", tests, NULL, NULL);

@@ -149,6 +149,8 @@ R2_EXPORT void r2_sequence_close(r2_comm_t *sequence);
 R2_EXPORT r2_status_t r2_mem_find(r2_ctx_t *ctx, const void *at, r2_mem_at_t *at_p);
 /** @return true: r2_mem_find() may answer something else than memory of the host. */
 R2_EXPORT bool r2_mem_differs(const r2_ctx_t *ctx);
+/** @return true: UCX sends and receives such memory by itself, as far as it is contiguous. */
+R2_EXPORT bool r2_mem_is_ucx_s(void);
 
 /** Memory of the host that the driver copies to and from. */
 typedef struct r2_pin r2_mem_block_t;

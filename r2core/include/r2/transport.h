@@ -215,6 +215,10 @@ bool r2_tp_ucx_sees(const char *device);
  * active. @param name, tls as in r2_tp_device_config_t. */
 bool r2_tp_ucx_opens(const char *name, const char *tls);
 
+/** True if UCX, as the user has set it, sends and receives CUDA memory by itself. Takes
+ * milliseconds. */
+bool r2_tp_ucx_takes_cuda(void);
+
 /** "1.13.1" style version of the UCX library in use. */
 const char *r2_tp_ucx_version(void);
 /** The version r2 was built with. */

@@ -7,7 +7,7 @@
  */
 #define R2_DEVICE         static inline __attribute__((device, always_inline))
 #define R2_UNROLL         _Pragma("clang loop unroll(full)")
-#define R2_ENTRY(name)    extern "C" __attribute__((global)) void name(r2_pieces_t pieces)
+#define R2_ENTRY(name, type) extern "C" __attribute__((global)) void name(type pieces)
 #define R2_BLOCK_THREADS  __nvvm_read_ptx_sreg_ntid_x()
 #define R2_THREAD                                                        \
     ((r2_u64) __nvvm_read_ptx_sreg_ctaid_x() * (r2_u64) R2_BLOCK_THREADS \

@@ -5,9 +5,9 @@
  * Kernels that reduce: to[k] = in[k] OP inout[k], for several pieces of memory at a time. One
  * source: for GPUs by reduce.cu, as C for the stand-in for the driver by tests/doubles/kernels_c.c.
  *
- * Who includes it defines R2_DEVICE, R2_UNROLL and R2_ENTRY(name), the head of a kernel with its
- * parameter `pieces`; R2_THREAD (a thread's number within a piece), R2_THREADS (how many there
- * are), R2_PIECE (which piece).
+ * Who includes it defines R2_DEVICE, R2_UNROLL and R2_ENTRY(name, type), the head of a kernel
+ * with its parameter `pieces`; R2_THREAD (a thread's number within a piece), R2_THREADS (how many
+ * there are), R2_PIECE (which piece).
  */
 #ifndef R2_MEM_PTX_REDUCE_H
 #define R2_MEM_PTX_REDUCE_H
@@ -126,7 +126,7 @@ R2_DEVICE r2_u64 r2_head(r2_u64 to, r2_u64 in, r2_u64 inout, r2_u64 count, unsig
     {                                                                          \
         return R2_OF_##class(op, t, a, b);                                     \
     }                                                                          \
-    R2_VECTOR_##t(op, t) R2_ENTRY(r2_reduce_##op##_##t)                        \
+    R2_VECTOR_##t(op, t) R2_ENTRY(r2_reduce_##op##_##t, r2_pieces_t)           \
     {                                                                          \
         enum { each = R2_VECTOR_BYTES / sizeof(r2_##t) };                      \
         const r2_u64 first = R2_THREAD, step = R2_THREADS;                     \
@@ -154,5 +154,7 @@ R2_DEVICE r2_u64 r2_head(r2_u64 to, r2_u64 in, r2_u64 inout, r2_u64 count, unsig
         }                                                                      \
     }
 #include "base/kernels.def"
+
+#include "copy.h"
 
 #endif

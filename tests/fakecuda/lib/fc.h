@@ -183,6 +183,7 @@ typedef struct fc_state {
     int pid; /* of the process that called cuInit(); else 0 */
     /* settings */
     uint64_t devices, sm, driver, memory, seed, delay_us, copy_mbytes_per_s, strict, abort;
+    uint64_t load_waits; /* loading a module waits for all operations of its context */
     char pci[FC_DEVICES][16];
     fc_rule_t rules[FC_RULES];
     const char *stats, *audit; /* files; NULL: off */
@@ -282,6 +283,8 @@ bool fc_reached(const fc_clock_t *clock);
 void fc_host_knows(const fc_clock_t *clock);
 /** Waits until all streams are there, and notes that the host knows. */
 void fc_wait(const fc_clock_t *clock);
+/** Waits, but nobody may rely on it. */
+void fc_stall(const fc_clock_t *clock);
 /** The clock of all streams. @param ctx NULL: of all contexts */
 void fc_clock_all(fc_clock_t *clock_p, const fc_ctx_t *ctx);
 /** Notes what an operation touches, and tells if another one that it does not come after touches

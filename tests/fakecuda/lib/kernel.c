@@ -154,6 +154,12 @@ static CUresult load(fc_call_t call, CUmodule *module_p, const char *text)
         rc = CUDA_ERROR_INVALID_VALUE;
     }
     rc = CUDA_SUCCESS == rc ? check_text(text) : rc;
+    if (CUDA_SUCCESS == rc && 0 != fc.load_waits) {
+        fc_clock_t all;
+
+        fc_clock_all(&all, fc_ctx());
+        fc_stall(&all);
+    }
     if (CUDA_SUCCESS == rc) {
         *module_p = calloc(1, sizeof(**module_p));
         (*module_p)->text = strdup(text);

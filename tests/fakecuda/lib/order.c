@@ -88,14 +88,21 @@ void fc_host_knows(const fc_clock_t *clock)
     }
 }
 
-void fc_wait(const fc_clock_t *clock)
+void fc_stall(const fc_clock_t *clock)
 {
-    fc_clock_t copy = *clock;
+    const fc_clock_t copy = *clock;
 
-    ++fc.counters[FC_host_waits];
     while (!fc_reached(&copy)) {
         pthread_cond_wait(&fc.changed, &fc.lock);
     }
+}
+
+void fc_wait(const fc_clock_t *clock)
+{
+    const fc_clock_t copy = *clock;
+
+    ++fc.counters[FC_host_waits];
+    fc_stall(&copy);
     fc_host_knows(&copy);
 }
 

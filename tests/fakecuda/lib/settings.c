@@ -29,6 +29,7 @@ static const struct {
     {"seed", "1", &fc.seed, NULL},
     {"delay_us", "0", &fc.delay_us, NULL},
     {"copy_mbytes_per_s", "0", &fc.copy_mbytes_per_s, NULL},
+    {"load_waits", "0", &fc.load_waits, NULL},
     {"strict", "1", &fc.strict, NULL},
     {"abort", "0", &fc.abort, NULL},
     {"faults", "", NULL, set_faults},

@@ -73,9 +73,10 @@ typedef struct mca_coll_r2_pieces {
     uint64_t written;           /* elements of our block that are in `out` */
     int rank;
     r2_mem_at_t in_at, out_at; /* of `in` and `out` */
-    void *packed; /* owned: a piece on its way to or from memory of a GPU; NULL: none is */
-    mca_coll_r2_runs_t *runs; /* owned: of the datatype; NULL: the same */
-    r2_status_t status;       /* R2_OK, or why a piece could not be copied */
+    r2_mem_block_t *block;     /* owned; NULL: nothing is in memory of a GPU */
+    void *packed;              /* borrowed: of block: a piece on its way to or from there */
+    mca_coll_r2_runs_t *runs;  /* owned: of the datatype; NULL: the same */
+    r2_status_t status;        /* R2_OK, or why a piece could not be copied */
 } mca_coll_r2_pieces_t;
 
 /** One call. Lives on the stack (blocking) or in its request. */

@@ -8,11 +8,22 @@
 #include "p2p.h"
 
 #include <mpi-ext.h>
+#include <string.h>
 
+#include "ompi/mca/pml/base/base.h"
 #include "ompi/message/message.h"
 
 /* Set once, before any function of ours is in the table. */
 static mca_pml_base_module_t r2_pml_selected;
+
+/* It reads contiguous memory of GPUs by itself. Set once, as the above. */
+static bool r2_pml_reads_contiguous;
+
+static int r2_pml_open(mca_coll_r2_staged_t *staged, const void *memory, size_t count,
+                       struct ompi_datatype_t *dtype)
+{
+    return mca_coll_r2_staged_open(staged, memory, count, dtype, r2_pml_reads_contiguous);
+}
 
 static bool r2_pml_is_copied(int rc, const mca_coll_r2_staged_t *staged)
 {
@@ -23,7 +34,7 @@ static int r2_pml_send(const void *memory, size_t count, struct ompi_datatype_t 
                        int tag, mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm)
 {
     mca_coll_r2_staged_t staged;
-    int rc = mca_coll_r2_staged_open(&staged, memory, count, dtype);
+    int rc = r2_pml_open(&staged, memory, count, dtype);
 
     if (!r2_pml_is_copied(rc, &staged)) {
         return OMPI_SUCCESS != rc
@@ -58,7 +69,7 @@ static int r2_pml_recv(void *memory, size_t count, struct ompi_datatype_t *dtype
 {
     ompi_status_public_t came = ompi_status_empty;
     mca_coll_r2_staged_t staged;
-    int rc = mca_coll_r2_staged_open(&staged, memory, count, dtype);
+    int rc = r2_pml_open(&staged, memory, count, dtype);
 
     if (!r2_pml_is_copied(rc, &staged)) {
         return OMPI_SUCCESS != rc
@@ -75,7 +86,7 @@ static int r2_pml_mrecv(void *memory, size_t count, struct ompi_datatype_t *dtyp
 {
     ompi_status_public_t came = ompi_status_empty;
     mca_coll_r2_staged_t staged;
-    int rc = mca_coll_r2_staged_open(&staged, memory, count, dtype);
+    int rc = r2_pml_open(&staged, memory, count, dtype);
 
     if (!r2_pml_is_copied(rc, &staged)) {
         return OMPI_SUCCESS != rc
@@ -93,7 +104,7 @@ static int r2_pml_isend(const void *memory, size_t count, struct ompi_datatype_t
 {
     const mca_coll_r2_p2p_to_t to = {comm, dst, tag, true, mode, NULL};
     mca_coll_r2_staged_t staged;
-    int rc = mca_coll_r2_staged_open(&staged, memory, count, dtype);
+    int rc = r2_pml_open(&staged, memory, count, dtype);
 
     if (!r2_pml_is_copied(rc, &staged)) {
         return OMPI_SUCCESS != rc ? rc
@@ -109,7 +120,7 @@ static int r2_pml_isend_init(const void *memory, size_t count, struct ompi_datat
 {
     const mca_coll_r2_p2p_to_t to = {comm, dst, tag, true, mode, NULL};
     mca_coll_r2_staged_t staged;
-    int rc = mca_coll_r2_staged_open(&staged, memory, count, dtype);
+    int rc = r2_pml_open(&staged, memory, count, dtype);
 
     if (!r2_pml_is_copied(rc, &staged)) {
         return OMPI_SUCCESS != rc ? rc
@@ -124,7 +135,7 @@ static int r2_pml_irecv(void *memory, size_t count, struct ompi_datatype_t *dtyp
 {
     const mca_coll_r2_p2p_to_t to = {.comm = comm, .peer = src, .tag = tag};
     mca_coll_r2_staged_t staged;
-    int rc = mca_coll_r2_staged_open(&staged, memory, count, dtype);
+    int rc = r2_pml_open(&staged, memory, count, dtype);
 
     if (!r2_pml_is_copied(rc, &staged)) {
         return OMPI_SUCCESS != rc
@@ -139,7 +150,7 @@ static int r2_pml_irecv_init(void *memory, size_t count, struct ompi_datatype_t 
 {
     const mca_coll_r2_p2p_to_t to = {.comm = comm, .peer = src, .tag = tag};
     mca_coll_r2_staged_t staged;
-    int rc = mca_coll_r2_staged_open(&staged, memory, count, dtype);
+    int rc = r2_pml_open(&staged, memory, count, dtype);
 
     if (!r2_pml_is_copied(rc, &staged)) {
         return OMPI_SUCCESS != rc ? rc
@@ -157,7 +168,7 @@ static int r2_pml_imrecv(void *memory, size_t count, struct ompi_datatype_t *dty
                                      .tag = MPI_ANY_TAG,
                                      .message = message};
     mca_coll_r2_staged_t staged;
-    int rc = mca_coll_r2_staged_open(&staged, memory, count, dtype);
+    int rc = r2_pml_open(&staged, memory, count, dtype);
 
     if (!r2_pml_is_copied(rc, &staged)) {
         return OMPI_SUCCESS != rc
@@ -167,20 +178,29 @@ static int r2_pml_imrecv(void *memory, size_t count, struct ompi_datatype_t *dty
     return mca_coll_r2_p2p_request(&r2_pml_selected, &staged, &to, false, request_p);
 }
 
-/* Of several requests some may be ours; each knows how it is started. */
+static bool r2_pml_is_pmls(const ompi_request_t *request)
+{
+    return NULL != request && OMPI_REQUEST_PML == request->req_type;
+}
+
+/* Of several requests some may be ours; each knows how it is started. Others than the PML's are
+ * passed over, as PMLs do. */
 static int r2_pml_start(size_t count, ompi_request_t **requests)
 {
     int rc = OMPI_SUCCESS;
     size_t ours = 0;
 
-    while (ours < count && !mca_coll_r2_p2p_is_ours(requests[ours])) {
+    while (ours < count &&
+           !(r2_pml_is_pmls(requests[ours]) && mca_coll_r2_p2p_is_ours(requests[ours]))) {
         ++ours;
     }
     if (ours == count) {
         return r2_pml_selected.pml_start(count, requests);
     }
     for (size_t i = 0; OMPI_SUCCESS == rc && i < count; ++i) {
-        rc = requests[i]->req_start(1, &requests[i]);
+        if (r2_pml_is_pmls(requests[i])) {
+            rc = requests[i]->req_start(1, &requests[i]);
+        }
     }
     return rc;
 }
@@ -195,9 +215,20 @@ static bool r2_pml_is_built_in(void)
 #endif
 }
 
+/* Is it all left to the PML? Else, what of it? */
+static bool r2_pml_is_left(bool *contiguous_p)
+{
+    const char *word = mca_coll_r2_component.params.gpu_p2p;
+    const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
+    const bool is_auto = 0 == strcmp(word, "auto");
+
+    *contiguous_p = is_auto && 0 == strcmp(pml, "ucx") && r2_mem_is_ucx_s();
+    return 0 == strcmp(word, "pml") || (is_auto && r2_pml_is_built_in());
+}
+
 void mca_coll_r2_p2p_begin(void)
 {
-    if (!r2_mem_differs(mca_coll_r2_component.ctx) || r2_pml_is_built_in() ||
+    if (!r2_mem_differs(mca_coll_r2_component.ctx) || r2_pml_is_left(&r2_pml_reads_contiguous) ||
         OMPI_SUCCESS != mca_coll_r2_p2p_requests_init()) {
         return;
     }

@@ -26,10 +26,11 @@ typedef struct mca_coll_r2_staged {
 
 /* staged.c */
 /** Finds out where a buffer is, and allocates its copy. The datatype has to live until close.
+ * @param rows_only a contiguous buffer of a GPU needs none: the PML reads it
  * @return OMPI_SUCCESS; OMPI_ERR_OUT_OF_RESOURCE, or MPI_ERR_OTHER: the driver has failed. Then
  * there is no copy, and nothing to close. */
 int mca_coll_r2_staged_open(mca_coll_r2_staged_t *staged, const void *memory, size_t count,
-                            struct ompi_datatype_t *dtype);
+                            struct ompi_datatype_t *dtype, bool rows_only);
 /** Moves one to its final place; `from` is void then. */
 void mca_coll_r2_staged_move(mca_coll_r2_staged_t *to, const mca_coll_r2_staged_t *from);
 /** Packed bytes of the buffer. */

@@ -59,6 +59,23 @@ static void r2_pieces_move(mca_coll_r2_call_t *call, const r2_mem_at_t *at, char
     }
 }
 
+/* Pinned: copies of pageable memory are made one by one, under the engine lock. */
+static r2_status_t r2_pieces_pack(mca_coll_r2_pieces_t *pieces, struct ompi_datatype_t *dtype)
+{
+    const r2_mem_at_t *at = mca_coll_r2_is_cpus(&pieces->in_at) ? &pieces->out_at : &pieces->in_at;
+    r2_ctx_t *ctx = mca_coll_r2_component.ctx;
+    r2_status_t status = r2_mem_block_get(ctx, at, mca_coll_r2_bytes(pieces->room, dtype),
+                                          &pieces->block, &pieces->packed);
+
+    if (R2_OK == status && OMPI_SUCCESS != mca_coll_r2_runs_create(dtype, &pieces->runs)) {
+        r2_mem_block_put(ctx, pieces->block);
+        pieces->block = NULL;
+        pieces->packed = NULL;
+        status = R2_ERR_NO_MEMORY;
+    }
+    return status;
+}
+
 r2_status_t mca_coll_r2_pieces_look(mca_coll_r2_call_t *call)
 {
     mca_coll_r2_pieces_t *pieces = call->pieces;
@@ -71,13 +88,7 @@ r2_status_t mca_coll_r2_pieces_look(mca_coll_r2_call_t *call)
     }
     if (R2_OK == status && NULL == pieces->packed &&
         !(mca_coll_r2_is_cpus(&pieces->in_at) && mca_coll_r2_is_cpus(&pieces->out_at))) {
-        pieces->packed = malloc(mca_coll_r2_bytes(pieces->room, call->reducer.dtype));
-        if (NULL == pieces->packed ||
-            OMPI_SUCCESS != mca_coll_r2_runs_create(call->reducer.dtype, &pieces->runs)) {
-            free(pieces->packed);
-            pieces->packed = NULL;
-            status = R2_ERR_NO_MEMORY;
-        }
+        status = r2_pieces_pack(pieces, call->reducer.dtype);
     }
     return status;
 }
@@ -150,7 +161,7 @@ void mca_coll_r2_pieces_destroy(mca_coll_r2_pieces_t *pieces)
     free(pieces->dense_out);
     free(pieces->counts);
     free(pieces->all_counts);
-    free(pieces->packed);
+    r2_mem_block_put(mca_coll_r2_component.ctx, pieces->block);
     free(pieces->runs);
     free(pieces);
 }

@@ -111,14 +111,35 @@ static const int r2_reducer_ops[OMPI_OP_BASE_FORTRAN_OP_MAX] = {
     [OMPI_OP_BASE_FORTRAN_MINLOC] = R2_KERNEL_OP_minloc + 1,
 };
 
+/* An operation of the user that r2 knows (r2_mpi.h), on memory that is elements of it and nothing
+ * else. */
+static r2_kernel_t r2_reducer_known(const struct ompi_op_t *op, const struct ompi_datatype_t *dtype)
+{
+    const uint32_t foreign = OMPI_OP_FLAGS_FORTRAN_FUNC | OMPI_OP_FLAGS_JAVA_FUNC;
+    r2_kernel_t kernel;
+    size_t bytes;
+
+    if (0 != (op->o_flags & (OMPI_OP_FLAGS_INTRINSIC | foreign)) ||
+        !ompi_datatype_is_contiguous_memory_layout(dtype, 2)) {
+        return R2_KERNEL_NONE;
+    }
+    kernel = r2_kernel_of((r2_kernel_function_t) op->o_func.c_fn);
+    ompi_datatype_type_size(dtype, &bytes);
+    return R2_KERNEL_NONE != kernel && 0 == bytes % r2_kernel_bytes(kernel) ? kernel
+                                                                            : R2_KERNEL_NONE;
+}
+
 r2_kernel_t mca_coll_r2_reducer_kernel(const struct ompi_op_t *op,
                                        const struct ompi_datatype_t *dtype)
 {
     const int number = op->o_f_to_c_index;
     int type;
 
-    if (0 == (op->o_flags & OMPI_OP_FLAGS_INTRINSIC) || !ompi_datatype_is_predefined(dtype) ||
-        number <= 0 || number >= OMPI_OP_BASE_FORTRAN_OP_MAX || 0 == r2_reducer_ops[number]) {
+    if (0 == (op->o_flags & OMPI_OP_FLAGS_INTRINSIC)) {
+        return r2_reducer_known(op, dtype);
+    }
+    if (!ompi_datatype_is_predefined(dtype) || number <= 0 ||
+        number >= OMPI_OP_BASE_FORTRAN_OP_MAX || 0 == r2_reducer_ops[number]) {
         return R2_KERNEL_NONE;
     }
     type = r2_reducer_type(dtype);

@@ -52,7 +52,7 @@ static r2_status_t r2_staged_look(const void *memory, const struct ompi_datatype
 }
 
 int mca_coll_r2_staged_open(mca_coll_r2_staged_t *staged, const void *memory, size_t count,
-                            struct ompi_datatype_t *dtype)
+                            struct ompi_datatype_t *dtype, bool rows_only)
 {
     r2_mem_at_t at = {.kind = R2_MEM_HOST};
     bool is_cpus = true;
@@ -61,7 +61,8 @@ int mca_coll_r2_staged_open(mca_coll_r2_staged_t *staged, const void *memory, si
 
     staged->copy = NULL;
     ompi_datatype_type_size(dtype, &unit);
-    if (0 != count && 0 != unit) {
+    if (0 != count && 0 != unit &&
+        !(rows_only && ompi_datatype_is_contiguous_memory_layout(dtype, count > 1 ? 2 : 1))) {
         status = r2_staged_look(memory, dtype, &is_cpus);
     }
     if (R2_OK != status || is_cpus) {

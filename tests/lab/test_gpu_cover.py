@@ -1,0 +1,127 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""All 66 forms of collectives on memory of GPUs (the stand-in of tests/fakecuda): every two values
+of form, place, kinds that are mixed, kind of memory, type, operation, class of datatype, length,
+layout of the job and fault meet in a call. All bytes are those of a call on the host's memory, and
+the driver is used well: no touch by the CPU, no missing wait, no other mistake.
+
+Needs tests/functional/gpu_cover of the build directory ($R2_BUILDDIR). --seed N: other calls.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+from labtest import R2LAB, TOP, r2lab, run_all
+from pairwise import all_pairs, cover, pairs_of
+
+LAB = "gc%d" % os.getpid()
+BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
+SEED = int(sys.argv[sys.argv.index("--seed") + 1]) if "--seed" in sys.argv else 1
+FORMS = ("allgather allgatherv allreduce alltoall alltoallv alltoallw barrier bcast exscan gather "
+         "gatherv reduce reduce_scatter reduce_scatter_block scan scatter scatterv "
+         "neighbor_allgather neighbor_allgatherv neighbor_alltoall neighbor_alltoallv "
+         "neighbor_alltoallw").split()
+AXES = {
+    "form": [f + " " + way for f in FORMS for way in ("blocking", "nonblocking", "persistent")],
+    "place": ["apart", "in-place"],
+    "mixed": ["all-gpus", "receive-on-host", "send-on-host", "odd-on-host"],
+    "kind": ["device", "managed", "pool", "chunks", "pinned", "registered"],
+    "type": ["int", "double", "float", "byte"],
+    "op": ["sum", "prod", "max", "user"],
+    "class": ["plain", "vector", "indexed", "spaced"],
+    "length": ["5", "1500"],
+    "layout": ["1", "2", "4"],          # ranks on each host, of four
+    "fault": ["none", "down", "drop", "slow"],
+}
+ORDER = ("form", "place", "mixed", "kind", "type", "op", "class", "length")
+FAULTS = {"none": (), "down": ("down", "h0", "rail1"), "drop": ("drop", "h0", "rail0"),
+          "slow": ("rate=50mbit", "h0", "rail0")}
+ROWS = cover(AXES, SEED)
+TOTALS = [0, 0, 0, 0]   # calls, copies, launches, jobs
+
+
+def job(rows, layout, fault):
+    """One job with these calls; the fault comes after the fourth, and stays."""
+    with tempfile.NamedTemporaryFile("w", suffix=".cases") as cases:
+        cases.writelines(" ".join(row[axis] for axis in ORDER) + "\n" for row in rows)
+        cases.flush()
+        os.chmod(cases.name, 0o644)
+        child = subprocess.Popen(
+            [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "80", "--ppn", layout,
+             "-n", "4", "-x", "LD_LIBRARY_PATH=" + BUILD + "/tests/fakecuda/.libs",
+             "-x", "FAKECUDA_KERNELS=" + BUILD + "/tests/doubles/.libs/kernels_c.so",
+             "-x", "FAKECUDA_DEVICES=2", "-x", "FAKECUDA_DELAY_US=30",
+             "-x", "FAKECUDA_SEED=%d" % SEED, "--mca", "coll", "r2", "--mca", "coll_r2_gpu", "auto",
+             "--mca", "coll_r2_gpu_reduce_bytes", "256",
+             BUILD + "/tests/functional/gpu_cover", cases.name],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        lines = []
+        for line in child.stdout:
+            lines.append(line)
+            if line == "case 4\n" and FAULTS[fault]:
+                r2lab("fault", "--name", LAB, *FAULTS[fault])
+        said = "".join(lines)
+        assert child.wait() == 0, said
+    r2lab("fault", "--name", LAB, "heal", "all", "all")
+    ends = re.findall(r"rank \d: (\d+) cases, (\d+) wrong, (\d+) mistakes, (\d+) touches, "
+                      r"(\d+) copies, (\d+) launches", said)
+    assert len(ends) == 4 and "MISTAKE" not in said, said
+    for count, wrong, mistakes, touches, copies, launches in ends:
+        assert int(count) == len(rows) and wrong == mistakes == touches == "0", said
+        TOTALS[1] += int(copies)
+        TOTALS[2] += int(launches)
+    TOTALS[0] += len(rows)
+    TOTALS[3] += 1
+
+
+def test_pairs():
+    """every pair is in a call"""
+    met = set().union(*(pairs_of(row) for row in ROWS))
+    assert met == all_pairs(AXES) and len(AXES["form"]) == 66
+    print("# seed %d: %d calls, %d pairs" % (SEED, len(ROWS), len(met)))
+
+
+def test_of(layout, fault, part):
+    """The test of a job: one of two parts of its calls of the covering."""
+    rows = [row for row in ROWS if row["layout"] == layout and row["fault"] == fault][part::2]
+
+    def test():
+        job(rows, layout, fault)
+
+    test.__name__ = "ppn%s_%s_%d" % (layout, fault, part)
+    test.__doc__ = "%s ranks on each host, fault: %s: %d calls" % (layout, fault, len(rows))
+    return test
+
+
+def test_totals():
+    """all calls were made, with copies and launches"""
+    print("# %d calls in %d jobs, %d copies, %d launches" % tuple(TOTALS[:1] + TOTALS[3:] +
+                                                           TOTALS[1:3]))
+    assert TOTALS[0] == len(ROWS) and TOTALS[1] > 0
+    assert TOTALS[2] > 0 or not os.path.exists(BUILD + "/r2core/mem/kernels.ptx")
+
+
+def heal():
+    """All rails as new."""
+    r2lab("fault", "--name", LAB, "heal", "all", "all")
+
+
+def down():
+    """Takes the lab down."""
+    r2lab("down", "--name", LAB)
+
+
+def main():
+    """Raises the lab, runs the tests."""
+    r2lab("up", "--name", LAB, "--hosts", 4, "--rails", 2, "--rate", "400mbit")
+    jobs = [test_of(layout, fault, part) for layout in AXES["layout"] for fault in AXES["fault"]
+            for part in (0, 1)]
+    return run_all([test_pairs, *jobs, test_totals], heal, down)
+
+
+sys.exit(main())
