@@ -19,7 +19,8 @@
 #define R2_TCP_MAGIC UINT64_C(0x72327463702d3031) /* "r2tcp-01" */
 /* Bytes read beyond a long packet: what begins there is copied once. */
 #define R2_TCP_AHEAD_BYTES 4096u
-/* Sockets that have not said yet for which endpoint they are, of one worker. */
+/* Sockets that have not said yet for which endpoint they are, of one worker, beyond those that are
+ * awaited. */
 #define R2_TCP_GUESTS_MAX 64u
 
 /** Names an endpoint to its peer. */
@@ -53,6 +54,12 @@ static_assert(24 == sizeof(r2_tcp_address_t) && 40 == sizeof(r2_tcp_greeting_t) 
                   8 == sizeof(r2_tcp_frame_t),
               "no holes: they travel");
 static_assert(R2_TP_HEADER_MAX <= UINT8_MAX, "a frame tells the length of every header");
+
+/** True if `a` dials when it connects to `b`. */
+static inline bool r2_tcp_dials(const r2_tcp_token_t *a, const r2_tcp_token_t *b)
+{
+    return a->worker < b->worker || (a->worker == b->worker && a->number < b->number);
+}
 
 typedef struct r2_tcp_device r2_tcp_device_t;
 typedef struct r2_tcp_worker r2_tcp_worker_t;
@@ -119,6 +126,7 @@ struct r2_tcp_worker {
     r2_tcp_guest_t *guests; /* owned, oldest first */
     uint32_t guest_count;
     r2_tcp_packet_t *spare; /* owned, singly linked */
+    uint32_t spares;        /* their number */
     bool failures;          /* an endpoint failed and its owner does not know yet */
     bool deaf;              /* no descriptor for who calls: the listener is out of the epoll set */
     bool in_progress;       /* inside worker_progress() */
@@ -159,6 +167,8 @@ bool r2_tcp_watch(const r2_tcp_worker_t *worker, int operation, int fd, uint32_t
 void r2_tcp_ep_watch(r2_tcp_ep_t *ep);
 /** Something came by an endpoint. */
 void r2_tcp_ep_is_recent(r2_tcp_ep_t *ep);
+/** There may be a descriptor for who calls. */
+void r2_tcp_hear(r2_tcp_worker_t *worker);
 /** Notes that an endpoint failed; its owner is told by the next progress. */
 void r2_tcp_ep_fail(r2_tcp_ep_t *ep, r2_status_t status);
 

@@ -89,12 +89,6 @@ void r2_tcp_ep_dialed(r2_tcp_ep_t *ep)
     }
 }
 
-/** True if `a` dials when it connects to `b`. */
-static bool r2_tcp_dials(const r2_tcp_token_t *a, const r2_tcp_token_t *b)
-{
-    return a->worker < b->worker || (a->worker == b->worker && a->number < b->number);
-}
-
 static r2_status_t r2_tcp_ep_dial(r2_tcp_ep_t *ep, const r2_tcp_address_t *to)
 {
     const r2_tcp_worker_t *worker = ep->worker;
@@ -140,6 +134,7 @@ r2_status_t r2_tcp_ep_connect(r2_tp_ep_t *tp_ep, const void *address, size_t add
         return R2_ERR_LANE_DOWN; /* the peer connected to it, and is gone again */
     }
     if (r2_tcp_dials(&ep->own, &to.token)) {
+        r2_assert(ep->fd < 0); /* greetings of those that we dial are refused */
         ep->peer = to.token;
         status = r2_tcp_ep_dial(ep, &to);
     } else {
@@ -163,6 +158,7 @@ void r2_tcp_ep_close(r2_tp_ep_t *tp_ep)
         /* A child of fork() may hold the descriptor: it would stay in the epoll set. */
         (void) epoll_ctl(worker->epoll_fd, EPOLL_CTL_DEL, ep->fd, NULL);
         r2_fd_close(ep->fd);
+        r2_tcp_hear(worker);
     }
     if (NULL != ep->packet) {
         r2_tcp_packet_put(worker, ep->packet);

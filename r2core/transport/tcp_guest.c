@@ -28,45 +28,6 @@ void r2_tcp_guest_close(r2_tcp_worker_t *worker, r2_tcp_guest_t *guest)
     free(guest);
 }
 
-/** @return false: no memory, and the socket is closed. */
-static bool r2_tcp_guest_add(r2_tcp_worker_t *worker, int fd)
-{
-    r2_tcp_guest_t *guest = calloc(1, sizeof(*guest));
-
-    if (NULL == guest) {
-        r2_fd_close(fd);
-        return false;
-    }
-    guest->source = R2_TCP_GUEST;
-    guest->fd = fd;
-    DL_APPEND(worker->guests, guest);
-    ++worker->guest_count;
-    if (!r2_tcp_watch(worker, EPOLL_CTL_ADD, fd, EPOLLIN, &guest->source)) {
-        r2_tcp_guest_close(worker, guest);
-        return false;
-    }
-    return true;
-}
-
-void r2_tcp_accept(r2_tcp_worker_t *worker)
-{
-    int fd;
-
-    worker->deaf = false;
-    do {
-        fd = r2_fd_keep(accept4(worker->listener_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
-        if (fd >= 0 && worker->guest_count == R2_TCP_GUESTS_MAX) {
-            r2_tcp_guest_close(worker, worker->guests); /* says nothing: a stranger */
-        }
-    } while (fd >= 0 ? r2_tcp_guest_add(worker, fd) : EINTR == errno || ECONNABORTED == errno);
-    if (fd < 0 && EAGAIN != errno) {
-        /* callers stay with the kernel; the listener could be read all the time and wake for
-         * ever */
-        (void) epoll_ctl(worker->epoll_fd, EPOLL_CTL_DEL, worker->listener_fd, NULL);
-        worker->deaf = true;
-    }
-}
-
 /** The endpoint that a greeting is for; NULL: it is closed, or has its connection. */
 static r2_tcp_ep_t *r2_tcp_guest_host(const r2_tcp_worker_t *worker,
                                       const r2_tcp_greeting_t *greeting)
@@ -79,6 +40,7 @@ static r2_tcp_ep_t *r2_tcp_guest_host(const r2_tcp_worker_t *worker,
         }
     }
     if (NULL == ep || ep->fd >= 0 || R2_OK != ep->failure ||
+        r2_tcp_dials(&ep->own, &greeting->from) ||
         (ep->connected &&
          (ep->peer.worker != greeting->from.worker || ep->peer.number != greeting->from.number))) {
         return NULL;
@@ -108,4 +70,56 @@ void r2_tcp_guest_read(r2_tcp_worker_t *worker, r2_tcp_guest_t *guest)
         guest->fd = -1;
     }
     r2_tcp_guest_close(worker, guest);
+}
+
+/** True if there are more of them than peers that may call, and some. */
+static bool r2_tcp_guests_are_many(const r2_tcp_worker_t *worker)
+{
+    uint32_t awaited = 0;
+    const r2_tcp_ep_t *ep;
+
+    DL_FOREACH(worker->eps, ep) {
+        awaited += ep->fd < 0 ? 1 : 0;
+    }
+    return worker->guest_count > R2_TCP_GUESTS_MAX + awaited;
+}
+
+/** @return false: no memory, and the socket is closed. */
+static bool r2_tcp_guest_add(r2_tcp_worker_t *worker, int fd)
+{
+    r2_tcp_guest_t *guest = calloc(1, sizeof(*guest));
+
+    if (NULL == guest) {
+        r2_fd_close(fd);
+        return false;
+    }
+    guest->source = R2_TCP_GUEST;
+    guest->fd = fd;
+    DL_APPEND(worker->guests, guest);
+    ++worker->guest_count;
+    if (!r2_tcp_watch(worker, EPOLL_CTL_ADD, fd, EPOLLIN, &guest->source)) {
+        r2_tcp_guest_close(worker, guest);
+        return false;
+    }
+    r2_tcp_guest_read(worker, guest); /* most have greeted by now */
+    while (r2_tcp_guests_are_many(worker)) {
+        r2_tcp_guest_close(worker, worker->guests); /* says nothing: a stranger */
+    }
+    return true;
+}
+
+void r2_tcp_accept(r2_tcp_worker_t *worker)
+{
+    int fd;
+
+    worker->deaf = false;
+    do {
+        fd = r2_fd_keep(accept4(worker->listener_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    } while (fd >= 0 ? r2_tcp_guest_add(worker, fd) : EINTR == errno || ECONNABORTED == errno);
+    if (fd < 0 && EAGAIN != errno) {
+        /* callers stay with the kernel; the listener could be read all the time and wake for
+         * ever */
+        (void) epoll_ctl(worker->epoll_fd, EPOLL_CTL_DEL, worker->listener_fd, NULL);
+        worker->deaf = true;
+    }
 }

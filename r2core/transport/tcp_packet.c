@@ -11,12 +11,16 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+/* Of a worker: one read takes two at a time. */
+#define SPARES_MAX 8
+
 r2_tcp_packet_t *r2_tcp_packet_get(r2_tcp_worker_t *worker)
 {
     r2_tcp_packet_t *packet = worker->spare;
 
     if (NULL != packet) {
         worker->spare = packet->next;
+        --worker->spares;
     } else {
         packet = malloc(sizeof(*packet) + R2_TP_HEADER_MAX + worker->device->segment_bytes);
     }
@@ -29,7 +33,12 @@ r2_tcp_packet_t *r2_tcp_packet_get(r2_tcp_worker_t *worker)
 
 void r2_tcp_packet_put(r2_tcp_worker_t *worker, r2_tcp_packet_t *packet)
 {
+    if (worker->spares == SPARES_MAX) {
+        free(packet);
+        return;
+    }
     LL_PREPEND(worker->spare, packet);
+    ++worker->spares;
 }
 
 bool r2_tcp_packet_is_spare(r2_tcp_worker_t *worker)

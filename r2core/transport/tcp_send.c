@@ -110,7 +110,8 @@ unsigned r2_tcp_flush(r2_tcp_ep_t *ep)
         const ssize_t took = r2_tcp_write(ep->fd, op, ep->sent_bytes);
 
         if (took < 0) {
-            r2_tcp_ep_fail(ep, r2_tcp_status(errno));
+            ep->open = false; /* what came before may say why: who reads comes to the end */
+            r2_tcp_await_room(ep, false);
             return count;
         }
         ep->sent_bytes += (size_t) took;

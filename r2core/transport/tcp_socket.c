@@ -19,8 +19,6 @@
 
 #include "base/fork.h"
 
-#define BACKLOG 128
-
 r2_status_t r2_tcp_status(int error)
 {
     switch (error) {
@@ -101,7 +99,7 @@ r2_status_t r2_tcp_listen(const char *nic, uint32_t ipv4, int *fd_p, uint16_t *p
     struct sockaddr_in in;
     socklen_t bytes = sizeof(in);
 
-    if (fd < 0 || !r2_tcp_bind(fd, nic, ipv4) || 0 != listen(fd, BACKLOG) ||
+    if (fd < 0 || !r2_tcp_bind(fd, nic, ipv4) || 0 != listen(fd, SOMAXCONN) ||
         0 != getsockname(fd, (struct sockaddr *) &in, &bytes)) {
         return r2_tcp_socket_failed(fd);
     }
@@ -115,7 +113,10 @@ r2_status_t r2_tcp_dial(const char *nic, uint32_t ipv4, const r2_tcp_address_t *
     const struct sockaddr_in in = {
         .sin_family = AF_INET, .sin_port = to->port, .sin_addr = {to->ipv4}};
     const int fd = r2_tcp_socket();
+    const int on = 1;
 
+    /* Else each dialed socket of the host would hold a port of its own, whoever it goes to. */
+    (void) setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     if (fd < 0 || !r2_tcp_bind(fd, nic, ipv4) ||
         (0 != connect(fd, (const struct sockaddr *) &in, sizeof(in)) && EINPROGRESS != errno)) {
         return r2_tcp_socket_failed(fd);

@@ -73,3 +73,11 @@ void r2_tcp_ep_is_recent(r2_tcp_ep_t *ep)
         r2_tcp_ep_unwatch(ep);
     }
 }
+
+void r2_tcp_hear(r2_tcp_worker_t *worker)
+{
+    if (worker->deaf) {
+        worker->deaf =
+            !r2_tcp_watch(worker, EPOLL_CTL_ADD, worker->listener_fd, EPOLLIN, &worker->source);
+    }
+}

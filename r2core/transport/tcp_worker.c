@@ -157,9 +157,8 @@ static unsigned r2_tcp_look(r2_tcp_worker_t *worker)
         r2_tcp_accept(worker); /* last: it may close a guest */
         ++found;
     }
-    if (worker->deaf && 0 == worker->calls % DEAF_CALLS) {
-        worker->deaf =
-            !r2_tcp_watch(worker, EPOLL_CTL_ADD, worker->listener_fd, EPOLLIN, &worker->source);
+    if (0 == worker->calls % DEAF_CALLS) {
+        r2_tcp_hear(worker);
     }
     return found;
 }
@@ -193,7 +192,7 @@ unsigned r2_tcp_worker_progress(r2_tp_worker_t *tp_worker)
         count = r2_tcp_look_at_recent(worker);
     }
     if (!hot ||
-        0 == worker->calls % (0 == count && worker->eps != worker->eps->prev ? 2 : LOOK_CALLS)) {
+        0 == worker->calls % (0 == count && worker->eps != worker->eps->prev ? 1 : LOOK_CALLS)) {
         count += r2_tcp_look(worker);
     }
     if (worker->failures) {
@@ -223,5 +222,6 @@ bool r2_tcp_worker_signals(const r2_tp_worker_t *tp_worker)
 {
     const r2_tcp_worker_t *worker = (const r2_tcp_worker_t *) (const void *) tp_worker;
 
-    return !worker->failures && (NULL == worker->recent || !worker->recent->unwatched);
+    return !worker->failures && !worker->deaf &&
+           (NULL == worker->recent || !worker->recent->unwatched);
 }

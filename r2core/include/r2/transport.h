@@ -145,7 +145,8 @@ typedef struct r2_tp_ops {
     r2_status_t (*ep_address)(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p);
     /**
      * Connects to the endpoint of this address, once; its owner does the same with the address of
-     * ours. What is sent from now on waits until both have (but worker_is_loose()). @param address
+     * ours. What is sent from now on waits until both have, or comes before the owner of the other
+     * has connected (but worker_is_loose()). @param address
      * not trusted beyond its length.
      * @return R2_OK, or why the endpoint is to be closed: R2_ERR_NO_DEVICE, R2_ERR_NO_DESCRIPTORS,
      * R2_ERR_NO_PATH, R2_ERR_NO_MEMORY, R2_ERR_LANE_DOWN (the peer's was closed already).
