@@ -283,7 +283,8 @@ r2_status_t r2_rail_connect(r2_rail_worker_t *worker, r2_tp_ep_t *ep, uint32_t p
         return R2_ERR_NO_MEMORY;
     }
     status = worker->rail->tp->ops->ep_connect(ep, address, address_bytes);
-    if (R2_OK != status) {
+    /* A worker whose NIC has another address by now serves this peer no more. */
+    if (R2_OK != status && (worker->is_rdma || R2_ERR_NO_DEVICE != status)) {
         HASH_DEL(worker->peers, entry);
         free(entry);
     }
