@@ -51,6 +51,18 @@ static r2_status_t r2_staged_look(const void *memory, const struct ompi_datatype
     return status;
 }
 
+/**
+ * True if pml/ucx hands elements of the type to UCX as they lie, whatever their number; others it
+ * packs with Open MPI's convertor, which must not touch a GPU's memory.
+ */
+static bool mca_coll_r2_staged_is_plain(struct ompi_datatype_t *dtype)
+{
+    MPI_Aint lb, extent;
+
+    ompi_datatype_get_extent(dtype, &lb, &extent);
+    return 0 == lb && ompi_datatype_is_contiguous_memory_layout(dtype, 2);
+}
+
 int mca_coll_r2_staged_open(mca_coll_r2_staged_t *staged, const void *memory, size_t count,
                             struct ompi_datatype_t *dtype, bool rows_only)
 {
@@ -61,8 +73,7 @@ int mca_coll_r2_staged_open(mca_coll_r2_staged_t *staged, const void *memory, si
 
     staged->copy = NULL;
     ompi_datatype_type_size(dtype, &unit);
-    if (0 != count && 0 != unit &&
-        !(rows_only && ompi_datatype_is_contiguous_memory_layout(dtype, count > 1 ? 2 : 1))) {
+    if (0 != count && 0 != unit && !(rows_only && mca_coll_r2_staged_is_plain(dtype))) {
         status = r2_staged_look(memory, dtype, &is_cpus);
     }
     if (R2_OK != status || is_cpus) {
