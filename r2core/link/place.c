@@ -175,7 +175,9 @@ void r2_place_unsure(r2_link_t *link, const r2_rx_match_t *match, uint32_t rails
 
     place->number = match->message->number; /* it may be complete before it is given */
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        place->lanes[i].unsure += r2_place_may_land(&link->lanes[i], place, rails) ? 1 : 0;
+        if (r2_place_may_land(&link->lanes[i], place, rails)) { /* never a relay lane */
+            ++place->lanes[i].unsure;
+        }
     }
     r2_place_wait(link, place);
 }
@@ -272,7 +274,7 @@ void r2_place_closed(r2_lane_t *lane, r2_tp_worker_t *worker)
 
 /*
  * The header that would spare the lane may lie unread: all of it where this process was away, and
- * behind what each look at the rail has found since.
+ * behind what each look at the rail has found since. Else it may be on its way.
  */
 static uint64_t r2_place_lane_due_ns(const r2_lane_t *lane, const r2_place_t *place)
 {
@@ -280,7 +282,8 @@ static uint64_t r2_place_lane_due_ns(const r2_lane_t *lane, const r2_place_t *pl
     const uint64_t unread_ns = lane->conn->worker->unread_ns;
     const bool may_lie = (0 != unread_ns && unread_ns <= place->since_ns) || r2_net_reads_on(net);
 
-    return place->since_ns + (may_lie ? r2_scaled_timeout_ns(net, R2_PLACE_TIMES) : 0);
+    return place->since_ns +
+           (may_lie ? r2_scaled_timeout_ns(net, R2_PLACE_TIMES) : lane->timing.srtt_ns);
 }
 
 uint64_t r2_place_due_ns(const r2_lane_t *lane)
