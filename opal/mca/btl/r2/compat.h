@@ -86,16 +86,6 @@ static inline void *mca_btl_r2_with_room(mca_btl_r2_room_t *room, const void *da
     return (void *) (uintptr_t) data;
 }
 
-/*
- * How many other jobs are reached by r2, unless the user says. With Open MPI 5.0 none: where
- * btl/tcp is selected beside, and jobs on several hosts connect, 5.0.7 hung.
- */
-#if OPAL_MAJOR_VERSION < 5
-#    define MCA_BTL_R2_OTHER_JOBS 16
-#else
-#    define MCA_BTL_R2_OTHER_JOBS 0
-#endif
-
 #define MCA_BTL_R2_JOB_NAME_BYTES 256
 
 /** The PMIx name space of a job. @return false: it is not known. */
