@@ -60,15 +60,15 @@ static void r2_levels_hand_out(const levels_t *l, int32_t block, r2_region_t fro
                                uint32_t k)
 {
     const uint32_t count = r2_by_host_count(&l->by, l->host);
-    const int32_t *ranks = &l->by.ranks[l->by.first[l->host]];
+    const uint32_t first = l->by.first[l->host];
     uint32_t own = 0;
 
-    while (ranks[own] != l->input->rank) {
+    while (l->by.ranks[first + own] != l->input->rank) {
         ++own;
     }
     for (uint32_t i = 1; i < count; ++i) {
-        r2_add_send(l->schedule, r2_levels_msg(l, ranks[(own + i) % count], block, k), from,
-                    R2_AFTER(arrived));
+        r2_add_send(l->schedule, r2_levels_msg(l, l->by.ranks[first + (own + i) % count], block, k),
+                    from, R2_AFTER(arrived));
     }
 }
 

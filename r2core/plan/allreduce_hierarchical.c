@@ -137,7 +137,7 @@ static uint32_t r2_fold_first(tiers_t *t, const part_t *part, const source_t *so
 /** This host's contribution. @param partial_p own memory that holds it, and from which op on. */
 static void r2_fold_host(tiers_t *t, const part_t *part, source_t *partial_p, uint32_t *slot_p)
 {
-    const int32_t *ranks = &t->by.ranks[t->by.first[t->host]];
+    const uint32_t first = t->by.first[t->host];
     const uint32_t count = r2_by_host_count(&t->by, t->host);
     const r2_region_t own = r2_at(r2_input_buf(t->input), part->offset_bytes);
     uint32_t folded = R2_OP_NONE;
@@ -150,8 +150,9 @@ static void r2_fold_host(tiers_t *t, const part_t *part, source_t *partial_p, ui
     *slot_p = r2_pool_take(&t->partials);
     partial_p->own = r2_slot_region(t, *slot_p);
     for (uint32_t i = count; i-- > 0;) {
+        const int32_t rank = t->by.ranks[first + i];
         const source_t source = {
-            .peer = ranks[i] == t->input->rank ? -1 : ranks[i], .own = own, .ready = R2_OP_NONE};
+            .peer = rank == t->input->rank ? -1 : rank, .own = own, .ready = R2_OP_NONE};
 
         folded = count - 1 == i
                      ? r2_fold_first(t, part, &source, TAG_CONTRIBUTE, partial_p->own,
