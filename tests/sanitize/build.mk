@@ -62,7 +62,7 @@ objects = $(foreach file,$(1),$(call object,$(file)))
 
 EXTRA_campaign := $(HARNESS) $(SRCDIR)/tests/sim/memory_wrap.c
 EXTRA_closing := $(filter-out %/closing.c,$(wildcard $(SRCDIR)/tests/closing/*.c)) \
-    $(wildcard $(SRCDIR)/r2core/transport/uc[tx]*.c)
+    $(wildcard $(SRCDIR)/r2core/transport/*.c)
 LINK_closing := $(shell pkg-config --libs ucx)
 LINK_campaign := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 EXTRA_test_sim_coll := $(HARNESS)
