@@ -157,7 +157,7 @@ static r2_status_t r2_ctx_real_drivers(r2_ctx_real_t *real, const r2_ctx_config_
     if (R2_OK == status) {
         errno = 0;
         what = "the probes (parameter coll_r2_probe) could not be started";
-        put = r2_put_ucx(&real->tp);
+        put = r2_put_ucx(r2_tp_ucx(&real->tp));
         status = r2_probe_tcp_create(r2_clock_system(), &real->log, &put, config->params->probe,
                                      &real->probe);
     }

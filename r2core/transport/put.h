@@ -72,7 +72,7 @@ typedef struct r2_put {
     void *instance;          /* borrowed: outlives all users */
 } r2_put_t;
 
-/** Puts of the UCX transport. @param tp from r2_tp_ucx_create(), outlives the puts. */
+/** Puts of the UCX transport. @param tp r2_tp_ucx(), outlives the puts. */
 r2_put_t r2_put_ucx(const r2_tp_t *tp);
 
 #endif

@@ -188,3 +188,10 @@ void r2_tp_destroy(r2_tp_t *tp)
     free(real);
     tp->instance = NULL;
 }
+
+const r2_tp_t *r2_tp_ucx(const r2_tp_t *tp)
+{
+    const real_t *real = tp->instance;
+
+    return &real->ucx;
+}

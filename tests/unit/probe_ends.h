@@ -90,7 +90,7 @@ static inline void t_end_open(t_end_t *end)
     if (R2_OK != r2_tp_create(&end->tp)) {
         abort();
     }
-    put = r2_put_ucx(&end->tp);
+    put = r2_put_ucx(r2_tp_ucx(&end->tp));
     if (R2_OK != r2_hello_tcp_create(&t_clock, &t_log, &end->hello) ||
         R2_OK != r2_probe_tcp_create(&t_clock, &t_log, &put, t_choice, &end->probe)) {
         abort();

@@ -199,6 +199,8 @@ typedef struct r2_tp {
  */
 r2_status_t r2_tp_create(r2_tp_t *tp_p);
 void r2_tp_destroy(r2_tp_t *tp);
+/** The UCX transport among them. @param tp from r2_tp_create(). */
+const r2_tp_t *r2_tp_ucx(const r2_tp_t *tp);
 
 /**
  * The UCX transport (one per process).
