@@ -274,7 +274,7 @@ void r2_place_closed(r2_lane_t *lane, r2_tp_worker_t *worker)
 
 /*
  * The header that would spare the lane may lie unread: all of it where this process was away, and
- * behind what each look at the rail has found since. Else it may be on its way.
+ * behind what each look at the rail has found since.
  */
 static uint64_t r2_place_lane_due_ns(const r2_lane_t *lane, const r2_place_t *place)
 {
@@ -282,8 +282,7 @@ static uint64_t r2_place_lane_due_ns(const r2_lane_t *lane, const r2_place_t *pl
     const uint64_t unread_ns = lane->conn->worker->unread_ns;
     const bool may_lie = (0 != unread_ns && unread_ns <= place->since_ns) || r2_net_reads_on(net);
 
-    return place->since_ns +
-           (may_lie ? r2_scaled_timeout_ns(net, R2_PLACE_TIMES) : lane->timing.srtt_ns);
+    return place->since_ns + (may_lie ? r2_scaled_timeout_ns(net, R2_PLACE_TIMES) : 0);
 }
 
 uint64_t r2_place_due_ns(const r2_lane_t *lane)

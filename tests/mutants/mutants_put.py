@@ -14,9 +14,8 @@ MUTANTS_PUT = [
     ("grants-are-not-quarantined", "link/rx_match.c",
      "NULL != message && !r2_place_is_sure(message->match)", "false", PLACE),
     ("places-wait-as-long-as-the-process-reads", "link/place.c",
-     "    return place->since_ns +\n"
-     "           (may_lie ? r2_scaled_timeout_ns(net, R2_PLACE_TIMES) :",
-     "    return may_lie ? R2_NEVER_NS : place->since_ns +\n           (may_lie ? 0 :", PLACE),
+     "    return place->since_ns + (may_lie ? r2_scaled_timeout_ns(net, R2_PLACE_TIMES) : 0);",
+     "    return may_lie ? R2_NEVER_NS : place->since_ns;", PLACE),
     ("headers-that-come-do-not-spare-the-lane", "link/place.c",
      "        --place->lanes[lane->idx].unsure;\n", "", PLACE),
     ("sound-lanes-fail-with-a-call", "link/place_end.c",
