@@ -40,7 +40,7 @@ static r2_tcp_ep_t *r2_tcp_guest_host(const r2_tcp_worker_t *worker,
         }
     }
     if (NULL == ep || ep->fd >= 0 || R2_OK != ep->failure ||
-        r2_tcp_dials(&ep->own, &greeting->from) ||
+        r2_tcp_dials(&greeting->to, &greeting->from) ||
         (ep->connected &&
          (ep->peer.worker != greeting->from.worker || ep->peer.number != greeting->from.number))) {
         return NULL;
