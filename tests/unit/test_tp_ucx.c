@@ -118,6 +118,15 @@ static void test_signals(void **state)
     pair_open(&a, &b);
     arm(&b);
     assert_int_equal(tp.ops->worker_signals(b.worker), is_tcp());
+    for (uint32_t i = 1; i <= 50 && is_tcp();
+         ++i) { /* read all the time: it leaves the epoll set */
+        packet_t packet;
+
+        assert_true(packet_send(&packet, &a, i, 8, pattern + i) >= 0);
+        packet_wait(&packet, &a);
+        assert_true(progress_until(&b, NULL, &b.received, i));
+    }
+    b.received = 0;
     for (uint32_t i = 1; i <= 50 && is_tcp(); ++i) {
         struct pollfd input = {.fd = tp.ops->worker_fd(b.worker), .events = POLLIN};
         packet_t packet;
