@@ -72,12 +72,15 @@ void r2_tcp_guest_read(r2_tcp_worker_t *worker, r2_tcp_guest_t *guest)
     r2_tcp_guest_close(worker, guest);
 }
 
-/** True if there are more of them than peers that may call, and some. */
+/** True if there are more guests than endpoints that await one, and R2_TCP_GUESTS_MAX. */
 static bool r2_tcp_guests_are_many(const r2_tcp_worker_t *worker)
 {
     uint32_t awaited = 0;
     const r2_tcp_ep_t *ep;
 
+    if (worker->guest_count <= R2_TCP_GUESTS_MAX) {
+        return false;
+    }
     DL_FOREACH(worker->eps, ep) {
         awaited += ep->fd < 0 ? 1 : 0;
     }

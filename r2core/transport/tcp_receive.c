@@ -26,7 +26,6 @@ static void r2_tcp_hand_up(r2_tcp_ep_t *ep, const r2_tcp_frame_t *frame, const c
 {
     const r2_tcp_worker_t *worker = ep->worker;
 
-    ep->streams = frame->data_bytes > R2_TCP_AHEAD_BYTES;
     ep->last_bytes = sizeof(*frame) + frame->header_bytes + frame->data_bytes;
     worker->callbacks.received(worker->arg, bytes, frame->header_bytes, bytes + frame->header_bytes,
                                frame->data_bytes);
@@ -109,7 +108,8 @@ static ssize_t r2_tcp_read_next(r2_tcp_ep_t *ep, r2_tcp_packet_t *packet, unsign
 {
     const size_t room =
         sizeof(packet->frame) + R2_TP_HEADER_MAX + ep->worker->device->segment_bytes;
-    const size_t wants = ep->streams ? ep->last_bytes + R2_TCP_AHEAD_BYTES : room;
+    const size_t wants =
+        ep->last_bytes > R2_TCP_AHEAD_BYTES ? ep->last_bytes + R2_TCP_AHEAD_BYTES : room;
     const ssize_t got = recv(ep->fd, &packet->frame, r2_min(wants, room), MSG_DONTWAIT);
     char *from = (char *) &packet->frame;
     size_t whole;

@@ -83,12 +83,14 @@ r2_status_t r2_tcp_nic_ipv4(const char *name, uint32_t *ipv4_p)
     return status;
 }
 
-/** Ties a socket to a NIC. Kernels before 5.7 want CAP_NET_RAW: the address alone has to do. */
+/** Ties a socket to a NIC; < 0: there is none, errno stays. Kernels before 5.7 want CAP_NET_RAW:
+ * the address alone has to do. */
 static bool r2_tcp_bind(int fd, const char *nic, uint32_t ipv4)
 {
     const struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {ipv4}};
 
-    return (0 == setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, nic, (socklen_t) strlen(nic)) ||
+    return fd >= 0 &&
+           (0 == setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, nic, (socklen_t) strlen(nic)) ||
             EPERM == errno) &&
            0 == bind(fd, (const struct sockaddr *) &in, sizeof(in));
 }
@@ -99,7 +101,7 @@ r2_status_t r2_tcp_listen(const char *nic, uint32_t ipv4, int *fd_p, uint16_t *p
     struct sockaddr_in in;
     socklen_t bytes = sizeof(in);
 
-    if (fd < 0 || !r2_tcp_bind(fd, nic, ipv4) || 0 != listen(fd, SOMAXCONN) ||
+    if (!r2_tcp_bind(fd, nic, ipv4) || 0 != listen(fd, SOMAXCONN) ||
         0 != getsockname(fd, (struct sockaddr *) &in, &bytes)) {
         return r2_tcp_socket_failed(fd);
     }
@@ -115,9 +117,11 @@ r2_status_t r2_tcp_dial(const char *nic, uint32_t ipv4, const r2_tcp_address_t *
     const int fd = r2_tcp_socket();
     const int on = 1;
 
-    /* Else each dialed socket of the host would hold a port of its own, whoever it goes to. */
-    (void) setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
-    if (fd < 0 || !r2_tcp_bind(fd, nic, ipv4) ||
+    if (fd >= 0) {
+        /* Else each dialed socket of the host would hold a port of its own, whoever it goes to. */
+        (void) setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+    }
+    if (!r2_tcp_bind(fd, nic, ipv4) ||
         (0 != connect(fd, (const struct sockaddr *) &in, sizeof(in)) && EINPROGRESS != errno)) {
         return r2_tcp_socket_failed(fd);
     }

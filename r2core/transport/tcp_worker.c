@@ -8,14 +8,12 @@
 
 #include "transport/tcp.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <utlist.h>
 
 #include "base/clock.h"
 #include "base/fork.h"
-#include "r2/macros.h"
 
 #define EVENTS_MAX 16 /* of one look; the rest comes with the next */
 /* While something comes from one endpoint all the time, others wait for so many calls at most. */
@@ -179,6 +177,14 @@ static unsigned r2_tcp_look_at_recent(r2_tcp_worker_t *worker)
     return count;
 }
 
+/* True if all sockets are to be looked at. @param hot one was read. @param count what it had. */
+static bool r2_tcp_looks(const r2_tcp_worker_t *worker, bool hot, unsigned count)
+{
+    const bool has_others = hot && worker->eps != worker->eps->prev;
+
+    return !hot || (0 == count && has_others) || 0 == worker->calls % LOOK_CALLS;
+}
+
 unsigned r2_tcp_worker_progress(r2_tp_worker_t *tp_worker)
 {
     r2_tcp_worker_t *worker = r2_tcp_worker_of(tp_worker);
@@ -191,8 +197,7 @@ unsigned r2_tcp_worker_progress(r2_tp_worker_t *tp_worker)
     if (hot) {
         count = r2_tcp_look_at_recent(worker);
     }
-    if (!hot ||
-        0 == worker->calls % (0 == count && worker->eps != worker->eps->prev ? 1 : LOOK_CALLS)) {
+    if (r2_tcp_looks(worker, hot, count)) {
         count += r2_tcp_look(worker);
     }
     if (worker->failures) {
