@@ -122,18 +122,26 @@ static void failed(void *arg, void *ep_arg, r2_status_t status)
     (void) status;
 }
 
-/* Opens all of a lane as far as that goes, with no more descriptors than `room` beyond those of the
- * instance. */
+static r2_status_t join(r2_tp_t *tp, r2_tp_ep_t *from, r2_tp_ep_t *to)
+{
+    char address[R2_TP_ADDRESS_MAX];
+    size_t bytes;
+    r2_status_t status = tp->ops->ep_address(to, address, &bytes);
+
+    return R2_OK == status ? tp->ops->ep_connect(from, address, bytes) : status;
+}
+
+/* Opens both ends of a lane as far as that goes, with no more descriptors than `room` beyond those
+ * of the instance. */
 static int open_with(size_t room)
 {
     const r2_tp_device_config_t config = {.name = "lo", .segment_bytes = 16384};
     const r2_tp_callbacks_t callbacks = {received, failed};
-    char address[R2_TP_ADDRESS_MAX];
     r2_tp_device_t *device;
     r2_tp_worker_t *worker;
-    size_t bytes, used;
+    size_t used;
     r2_status_t status;
-    r2_tp_ep_t *ep;
+    r2_tp_ep_t *ends[2];
     r2_tp_t tp;
     bool promised;
 
@@ -144,7 +152,7 @@ static int open_with(size_t room)
     if (!limit_to(used + room, used + room)) {
         return 2;
     }
-    promised = tp.ops->has_room(tp.instance, 1, 1, 1);
+    promised = tp.ops->has_room(tp.instance, 1, 1, 2);
     status = tp.ops->device_open(tp.instance, &config, &device);
     if (R2_OK != status) {
         r2_tp_destroy(&tp);
@@ -156,11 +164,14 @@ static int open_with(size_t room)
         r2_tp_destroy(&tp);
         return R2_ERR_NO_DESCRIPTORS == status && !promised ? 0 : 4;
     }
-    if (R2_OK != tp.ops->ep_open(worker, NULL, &ep) ||
-        R2_OK != tp.ops->ep_address(ep, address, &bytes)) {
+    if (R2_OK != tp.ops->ep_open(worker, NULL, &ends[0]) ||
+        R2_OK != tp.ops->ep_open(worker, NULL, &ends[1])) {
         return 5;
     }
-    status = tp.ops->ep_connect(ep, address, bytes); /* to itself */
+    status = join(&tp, ends[0], ends[1]);
+    if (R2_OK == status) {
+        status = join(&tp, ends[1], ends[0]);
+    }
     for (int i = 0; i < 200; ++i) {
         tp.ops->worker_progress(worker);
         usleep(100);
@@ -197,15 +208,6 @@ static size_t most_in_use(r2_tp_t *tp, r2_tp_worker_t *const workers[2])
         usleep(20);
     }
     return most;
-}
-
-static r2_status_t join(r2_tp_t *tp, r2_tp_ep_t *from, r2_tp_ep_t *to)
-{
-    char address[R2_TP_ADDRESS_MAX];
-    size_t bytes;
-    r2_status_t status = tp->ops->ep_address(to, address, &bytes);
-
-    return R2_OK == status ? tp->ops->ep_connect(from, address, bytes) : status;
 }
 
 /* What a process reckons with is what there is: a thread, workers, both ends of some lanes. */
