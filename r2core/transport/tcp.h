@@ -19,6 +19,8 @@
 #define R2_TCP_MAGIC UINT64_C(0x72327463702d3031) /* "r2tcp-01" */
 /* Bytes read beyond a long packet: what begins there is copied once. */
 #define R2_TCP_AHEAD_BYTES 4096u
+/* Packets of up to so many bytes are awaited by reading, longer ones with the epoll set. */
+#define R2_TCP_HOT_BYTES 36864u
 /* Sockets that have not said yet for which endpoint they are, of one worker, beyond those that are
  * awaited. */
 #define R2_TCP_GUESTS_MAX 64u

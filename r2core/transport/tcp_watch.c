@@ -61,7 +61,7 @@ void r2_tcp_ep_is_recent(r2_tcp_ep_t *ep)
 {
     r2_tcp_worker_t *worker = ep->worker;
 
-    worker->streak = ep->last_bytes <= R2_TCP_AHEAD_BYTES ? worker->streak + 1 : 0;
+    worker->streak = ep->last_bytes <= R2_TCP_HOT_BYTES ? worker->streak + 1 : 0;
     if (ep != worker->recent) {
         if (NULL != worker->recent && worker->recent->unwatched) {
             r2_tcp_ep_watch(worker->recent);

@@ -170,7 +170,7 @@ static unsigned r2_tcp_look_at_recent(r2_tcp_worker_t *worker)
     r2_tcp_ep_t *ep = worker->recent;
     const unsigned count = r2_tcp_receive(ep);
 
-    if (0 != count && ep == worker->recent && ep->last_bytes > R2_TCP_AHEAD_BYTES) {
+    if (0 != count && ep == worker->recent && ep->last_bytes > R2_TCP_HOT_BYTES) {
         worker->streak = 0;
         r2_tcp_ep_watch(ep);
     }
