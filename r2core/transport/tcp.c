@@ -19,8 +19,8 @@ static r2_status_t r2_tcp_device_open(void *tp, const r2_tp_device_config_t *con
     const r2_status_t status = r2_tcp_nic_ipv4(config->name, &ipv4);
 
     (void) tp;
-    if (R2_OK != status) {
-        return status;
+    if (R2_OK != status || config->segment_bytes > R2_TCP_DATA_MAX) {
+        return R2_OK == status ? R2_ERR_UNSUPPORTED : status;
     }
     device = calloc(1, sizeof(*device));
     if (NULL == device) {

@@ -47,13 +47,14 @@ typedef struct r2_tcp_greeting {
 
 /** In front of each packet. */
 typedef struct r2_tcp_frame {
-    uint32_t data_bytes;
-    uint8_t header_bytes;
-    uint8_t zero[3];
+    uint32_t header_bytes : 8;
+    uint32_t data_bytes : 24;
 } r2_tcp_frame_t;
 
+#define R2_TCP_DATA_MAX ((1u << 24) - 1) /* bytes, that a frame can tell */
+
 static_assert(24 == sizeof(r2_tcp_address_t) && 40 == sizeof(r2_tcp_greeting_t) &&
-                  8 == sizeof(r2_tcp_frame_t),
+                  4 == sizeof(r2_tcp_frame_t),
               "no holes: they travel");
 static_assert(R2_TP_HEADER_MAX <= UINT8_MAX, "a frame tells the length of every header");
 

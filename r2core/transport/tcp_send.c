@@ -71,8 +71,8 @@ static ssize_t r2_tcp_write_parts(int fd, const r2_tcp_frame_t *frame, const r2_
  */
 static ssize_t r2_tcp_write(int fd, const r2_tp_send_t *op, size_t sent)
 {
-    const r2_tcp_frame_t frame = {.data_bytes = op->data_bytes,
-                                  .header_bytes = (uint8_t) op->header_bytes};
+    const r2_tcp_frame_t frame = {.header_bytes = op->header_bytes & UINT8_MAX,
+                                  .data_bytes = op->data_bytes & R2_TCP_DATA_MAX};
     const bool is_short = 0 == sent && r2_tcp_op_bytes(op) <= SHORT_BYTES;
     ssize_t took;
 

@@ -101,7 +101,8 @@ static size_t write_packets(char *to, const uint32_t *lengths, uint32_t count)
     char *end = to;
 
     for (uint32_t i = 0; i < count; ++i) {
-        const r2_tcp_frame_t frame = {.data_bytes = lengths[i], .header_bytes = sizeof(header_t)};
+        const r2_tcp_frame_t frame = {.header_bytes = sizeof(header_t),
+                                      .data_bytes = lengths[i] & R2_TCP_DATA_MAX};
         const header_t header = {.number = i, .bytes = lengths[i]};
 
         memcpy(end, &frame, sizeof(frame));
@@ -145,12 +146,12 @@ void test_portions(void **state)
 /** A frame that cannot be true ends the lane, and nothing of it is handed up. */
 void test_wrong_frames(void **state)
 {
-    static const r2_tcp_frame_t frames[] = {{SEGMENT_MAX + 1, 8, {0}}, {UINT32_MAX, 8, {0}},
-                                            {8, R2_TP_HEADER_MAX + 1, {0}}};
+    static const r2_tcp_frame_t frames[] = {
+        {8, SEGMENT_MAX + 1}, {8, R2_TCP_DATA_MAX}, {R2_TP_HEADER_MAX + 1, 8}};
 
     (void) state;
     for (size_t i = 0; i < r2_array_count(frames); ++i) {
-        for (size_t portion = 1; portion <= sizeof(frames[i]); portion *= 8) {
+        for (size_t portion = 1; portion <= sizeof(frames[i]); portion *= 4) {
             side_t side;
             const int fd = play_peer(&side, sizeof(r2_tcp_greeting_t));
 
