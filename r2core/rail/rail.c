@@ -299,7 +299,6 @@ void r2_rail_put(r2_rail_worker_t *worker)
 /* One process of each host warns. */
 static void r2_rail_tell_refusal(r2_rail_t *rail)
 {
-    const int level = r2_params_first_of_host() ? R2_LOG_WARN : R2_LOG_INFO;
     r2_rdma_advice_t advice;
     r2_tp_refusal_t refusal;
 
@@ -308,7 +307,8 @@ static void r2_rail_tell_refusal(r2_rail_t *rail)
             rail->tp->ops->device_refused(device->device, &refusal)) {
             rail->refusal_told = true;
             r2_rdma_refusal_advise(r2_memlock_bytes(), rail->idx, &rail->nic, &refusal, &advice);
-            r2_log_at(rail->log, level, "%s; %s", advice.what, advice.remedy);
+            r2_log_at(rail->log, r2_params_first_of_host() ? R2_LOG_WARN : R2_LOG_INFO, "%s; %s",
+                      advice.what, advice.remedy);
         }
     }
 }
