@@ -153,7 +153,10 @@ unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for, bool g
         return 0;
     }
     ctx->core.net.staying = NULL != waits_for;
-    events = r2_ctx_drive_app(ctx, glance, &completions);
+    ctx->core.net.spins = true;
+    events = r2_ctx_drive_app(ctx, NULL != waits_for ? glance : r2_net_glances(&ctx->core.net),
+                              &completions);
+    ctx->core.net.spins = false;
     if (NULL != waits_for) {
         r2_ctx_stop_staying(ctx, waits_for);
     }

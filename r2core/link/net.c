@@ -322,7 +322,7 @@ static void r2_link_scan_lanes(r2_link_t *link)
 
 bool r2_net_is_brief(const r2_net_t *net)
 {
-    return net->staying && net->now_ns - net->whole_ns < R2_NET_BRIEF_NS;
+    return (net->staying || net->spins) && net->now_ns - net->whole_ns < R2_NET_BRIEF_NS;
 }
 
 void r2_net_progress_traffic(r2_net_t *net, bool took_long)

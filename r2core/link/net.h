@@ -130,6 +130,11 @@ typedef struct r2_net {
     bool app_drives;
     /* who drives comes back at once: acknowledgements may wait for more */
     bool staying;
+    /* an application drives, and comes back soon as a rule: not all is looked after each time */
+    bool spins;
+    r2_rail_t *busy_rail;  /* borrowed from rails[]: the last that something came by; or NULL */
+    uint32_t busy_times;   /* so often, one after the other */
+    uint32_t glances;      /* progress passes that looked at no other, and those between them */
     bool heard;            /* the newest progress pass got something from a rail */
     uint16_t unread;       /* bit r: rail r may have more than was read so far (unread.c) */
     uint16_t unread_local; /* all bits: so may the rail within the host */
@@ -195,10 +200,14 @@ unsigned r2_net_progress(r2_net_t *net);
 /**
  * The first part of a progress pass: reads from the rails. The rest follows, but may be left out if
  * there was nothing.
- * @param glance only what is waited for is looked at, where `staying` says that somebody waits.
+ * @param glance only what is waited for is looked at, where `staying` says that somebody waits;
+ * else the rail that all came by of late.
  * @return events.
  */
 unsigned r2_net_read(r2_net_t *net, bool glance);
+/** True if the next progress pass of who spins is to look no further than at the rail that all came
+ * by of late. */
+bool r2_net_glances(r2_net_t *net);
 /**
  * The rest of a progress pass that has found so many events.
  * @param brief only what packets ask for (`r2_net_is_brief`, asked once in a pass).

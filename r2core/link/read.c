@@ -16,6 +16,12 @@
 #define R2_PROGRESS_ALL_NS (50 * R2_NS_PER_US)
 /* With as many workers that are readable all are looked at. */
 #define R2_PROGRESS_EVENTS_MAX 16
+/* A rail that everything came by so many times is looked at before the others. */
+#define R2_BUSY_TIMES 8u
+/* Every so manyth pass of who spins looks at all. */
+#define R2_BUSY_GLANCES 4u
+/* After so many times the sockets of the others are not looked at without being asked to. */
+#define R2_BUSY_COOLS 32u
 
 /*
  * Looking at a worker costs a system call, most workers have nothing most of the time, and one call
@@ -91,6 +97,36 @@ static bool r2_net_awaits(const r2_net_t *net)
 }
 
 /*
+ * Something came by this rail. Who hears from one rail only asks the sockets of the others no more
+ * one by one: the epoll set tells of them.
+ */
+static void r2_net_heard_from(r2_net_t *net, r2_rail_t *rail)
+{
+    if (rail != net->busy_rail) {
+        net->busy_rail = rail;
+        net->busy_times = 0;
+    }
+    ++net->busy_times;
+    for (uint32_t i = 0; R2_BUSY_COOLS == net->busy_times && i < net->rail_count; ++i) {
+        if (rail != &net->rails[i]) {
+            r2_rail_cool(&net->rails[i]);
+        }
+    }
+}
+
+static bool r2_net_has_busy_rail(const r2_net_t *net)
+{
+    return net->busy_times >= R2_BUSY_TIMES &&
+           net->now_ns - net->progressed_all_ns < R2_PROGRESS_ALL_NS &&
+           r2_rail_is_hot(net->busy_rail);
+}
+
+bool r2_net_glances(r2_net_t *net)
+{
+    return r2_net_has_busy_rail(net) && 0 != ++net->glances % R2_BUSY_GLANCES;
+}
+
+/*
  * @param events_p what mailboxes brought; gets what a worker brought, too.
  * @return true: that was all that is waited for, or all that a glance looks at.
  */
@@ -114,6 +150,18 @@ static bool r2_net_read_awaited(r2_net_t *net, bool glance, bool rare, unsigned 
     return 0 == *events_p ? glance : NULL == r2_net_awaited(net);
 }
 
+/* Looks at the rail that everything came by of late. @return false: there is none. */
+static bool r2_net_read_busy(r2_net_t *net, bool rare, unsigned *events_p)
+{
+    if (!r2_net_has_busy_rail(net)) {
+        return false;
+    }
+    net->in_callback = true;
+    *events_p += r2_rail_progress(net->busy_rail, false, net->now_ns, rare);
+    net->in_callback = false;
+    return true;
+}
+
 static unsigned r2_net_read_mailboxes(r2_net_t *net)
 {
     unsigned events = 0;
@@ -131,7 +179,8 @@ unsigned r2_net_read_rails(r2_net_t *net, bool glance, bool rare)
     unsigned events = r2_net_read_mailboxes(net);
     bool all;
 
-    if (r2_net_read_awaited(net, glance, rare, &events)) {
+    if (r2_net_read_awaited(net, glance, rare, &events) ||
+        (glance && !net->staying && r2_net_read_busy(net, rare, &events))) {
         net->progressed_all = false;
         return events;
     }
@@ -142,7 +191,12 @@ unsigned r2_net_read_rails(r2_net_t *net, bool glance, bool rare)
     net->in_callback = true;
     events += r2_rail_progress(&net->local, all, net->now_ns, rare);
     for (uint32_t i = 0; i < net->rail_count; ++i) {
-        events += r2_rail_progress(&net->rails[i], all, net->now_ns, rare);
+        const unsigned found = r2_rail_progress(&net->rails[i], all, net->now_ns, rare);
+
+        if (found > 0) {
+            r2_net_heard_from(net, &net->rails[i]);
+        }
+        events += found;
     }
     net->in_callback = false;
     return events;

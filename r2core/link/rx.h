@@ -109,7 +109,8 @@ void r2_rx_free(r2_link_t *link);
 /* read.c */
 /**
  * Reads mailboxes and rails.
- * @param glance only where what is waited for may come, if who drives waits (`staying`).
+ * @param glance only where what is waited for may come, if who drives waits (`staying`), else by
+ * which rail all came of late.
  * @param rare it is long since the last time. @return events.
  */
 unsigned r2_net_read_rails(r2_net_t *net, bool glance, bool rare);

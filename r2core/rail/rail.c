@@ -353,6 +353,33 @@ static void r2_rail_note(r2_rail_worker_t *worker, unsigned found, uint64_t now_
     worker->rare_ns = rare && found > 0 ? now_ns : worker->rare_ns;
 }
 
+static bool r2_rail_worker_is_hot(const r2_rail_worker_t *worker)
+{
+    const r2_tp_ops_t *ops = worker->rail->tp->ops;
+
+    return NULL != ops->worker_signals && !ops->worker_signals(worker->worker);
+}
+
+bool r2_rail_is_hot(const r2_rail_t *rail)
+{
+    const r2_rail_worker_t *worker = rail->workers;
+
+    while (NULL != worker && !r2_rail_worker_is_hot(worker)) {
+        worker = worker->next;
+    }
+    return NULL != worker;
+}
+
+void r2_rail_cool(r2_rail_t *rail)
+{
+    for (r2_rail_worker_t *worker = rail->workers; NULL != worker; worker = worker->next) {
+        if (!worker->is_rdma && r2_rail_worker_is_hot(worker)) {
+            /* a failure that it has to tell of keeps it hot */
+            (void) rail->tp->ops->worker_arm(worker->worker);
+        }
+    }
+}
+
 unsigned r2_rail_worker_progress(r2_rail_worker_t *worker, uint64_t now_ns, bool rare)
 {
     unsigned found;

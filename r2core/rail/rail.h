@@ -108,6 +108,10 @@ void r2_rail_reap(r2_rail_t *rail);
 /** Prepares all workers for sleeping on epoll_fd. @return R2_OK, or R2_ERR_AGAIN: progress
  * first. */
 r2_status_t r2_rail_arm(r2_rail_t *rail);
+/** True if some worker's descriptor says nothing at present, and it has to be asked. */
+bool r2_rail_is_hot(const r2_rail_t *rail);
+/** Has the descriptors of all workers over TCP tell again what comes. */
+void r2_rail_cool(r2_rail_t *rail);
 /** Progresses one worker. @param rare it is long since the last time. @return events handled. */
 unsigned r2_rail_worker_progress(r2_rail_worker_t *worker, uint64_t now_ns, bool rare);
 /**

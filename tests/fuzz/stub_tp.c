@@ -142,7 +142,7 @@ static bool stub_worker_signals(const r2_tp_worker_t *worker)
 
 static r2_status_t stub_worker_arm(r2_tp_worker_t *worker)
 {
-    (void) worker;
+    ++worker->stub->arms;
     return R2_OK;
 }
 

@@ -206,6 +206,107 @@ static void everything_is_looked_after_now_and_then(void **state)
     stub_net_destroy(stub);
 }
 
+/* ---- who spins: an application that waits for nobody in particular */
+
+/* As much came by rail 0, one after the other; sockets do not tell of input. */
+static stub_net_t *spinning(uint32_t times)
+{
+    char data[BYTES];
+    r2_status_t status;
+    stub_net_t *stub = waiting(data, &status);
+
+    r2_link_unpost(stub->link, &(r2_tag_t){.comm_key = 1, .coll_seq = 1});
+    stub->net.staying = false;
+    stub->net.spins = stub->mute = true;
+    stub->net.busy_rail = NULL; /* HELLO came by them, too */
+    stub->busy = stub->net.rails[0].workers->worker;
+    for (uint32_t i = 0; i < times; ++i) {
+        assert_int_equal(r2_net_read(&stub->net, false), 1);
+    }
+    stub->busy = NULL;
+    stub->looks = 0;
+    return stub;
+}
+
+static uint32_t glances(stub_net_t *stub, uint32_t passes)
+{
+    uint32_t count = 0;
+
+    while (passes-- > 0) {
+        count += r2_net_glances(&stub->net) ? 1 : 0;
+    }
+    return count;
+}
+
+static void where_all_came_from_is_looked_at_first(void **state)
+{
+    stub_net_t *stub = spinning(8);
+
+    (void) state;
+    assert_int_equal(glances(stub, 8), 6);
+    stub->looks = 0;
+    assert_int_equal(r2_net_read(&stub->net, true), 0);
+    assert_int_equal(stub->looks, 1);
+    assert_false(stub->net.progressed_all);
+    assert_int_equal(r2_net_read(&stub->net, false), 0);
+    assert_int_equal(stub->looks, 1 + STUB_RAILS);
+    stub->time_ns += 50 * R2_NS_PER_US; /* all are looked at now and then */
+    assert_int_equal(r2_net_read(&stub->net, true), 0);
+    assert_int_equal(stub->looks, 1 + 2 * STUB_RAILS);
+    assert_true(stub->net.progressed_all);
+    stub_net_destroy(stub);
+}
+
+/* Not after less, nor after something came by another rail, nor where its descriptor tells. */
+static void else_nobody_glances(void **state)
+{
+    stub_net_t *stub = spinning(7);
+
+    (void) state;
+    assert_int_equal(glances(stub, 8), 0);
+    stub->busy = stub->net.rails[0].workers->worker;
+    assert_int_equal(r2_net_read(&stub->net, false), 1);
+    assert_int_equal(glances(stub, 8), 6);
+    stub->mute = false;
+    assert_int_equal(glances(stub, 8), 0);
+    stub->mute = true;
+    stub->busy = stub->net.rails[1].workers->worker;
+    assert_int_equal(r2_net_read(&stub->net, false), 1);
+    assert_int_equal(glances(stub, 8), 0);
+    stub_net_destroy(stub);
+}
+
+/* Sockets of other rails tell again what comes, and need not be asked. */
+static void others_cool(void **state)
+{
+    stub_net_t *stub = spinning(31);
+
+    (void) state;
+    assert_int_equal(stub->arms, 0);
+    stub->busy = stub->net.rails[0].workers->worker;
+    assert_int_equal(r2_net_read(&stub->net, false), 1);
+    assert_int_equal(stub->arms, STUB_RAILS - 1);
+    assert_int_equal(r2_net_read(&stub->net, false), 1);
+    assert_int_equal(stub->arms, STUB_RAILS - 1); /* once */
+    stub_net_destroy(stub);
+}
+
+static void who_spins_is_brief(void **state)
+{
+    stub_net_t *stub = spinning(0);
+
+    (void) state;
+    r2_net_progress(&stub->net); /* looks after everything, or not: it is not long ago */
+    assert_true(r2_net_is_brief(&stub->net));
+    stub->time_ns += 50 * R2_NS_PER_US;
+    stub->net.now_ns = stub->time_ns;
+    assert_false(r2_net_is_brief(&stub->net));
+    stub->net.now_ns = stub->net.whole_ns;
+    stub->net.spins = false;
+    assert_false(r2_net_is_brief(&stub->net));
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +316,10 @@ int main(void)
         cmocka_unit_test(all_are_looked_at_now_and_then),
         cmocka_unit_test(what_is_awaited_arrives),
         cmocka_unit_test(everything_is_looked_after_now_and_then),
+        cmocka_unit_test(where_all_came_from_is_looked_at_first),
+        cmocka_unit_test(else_nobody_glances),
+        cmocka_unit_test(others_cool),
+        cmocka_unit_test(who_spins_is_brief),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
