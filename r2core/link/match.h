@@ -49,6 +49,7 @@ typedef struct r2_rx_match {
     r2_tag_t tag;
     bool posted;
     bool striped;           /* r2_link_stripes(), when it was posted */
+    bool is_short;          /* of up to R2_RX_SHORT_BYTES */
     bool rts;               /* the sender asked for credit */
     bool asking;            /* in link->rx.grants.recvs: it is to get more credit */
     uint32_t chunk_bytes;   /* of its message, once that was heard of; 0 = not yet */

@@ -156,6 +156,7 @@ typedef struct r2_net {
     uint32_t asking_links; /* links with receives that are to get credit */
     uint64_t last_progress_ns;
     uint64_t progressed_all_ns; /* the newest progress pass that looked at every worker */
+    uint32_t partial_passes;    /* since then */
     bool progressed_all;        /* that was the newest one */
     uint64_t whole_ns;          /* the newest progress pass that looked after everything */
     bool was_brief;             /* the newest one did not */

@@ -14,6 +14,9 @@
 
 /* All workers are looked at this often: UCX may hold what it read behind a connection request. */
 #define R2_PROGRESS_ALL_NS (50 * R2_NS_PER_US)
+/* But not in each pass of who gets a processor this seldom. */
+#define R2_PROGRESS_ALL_PASSES 8u
+#define R2_PROGRESS_ALL_MAX_NS R2_NS_PER_MS
 /* With as many workers that are readable all are looked at. */
 #define R2_PROGRESS_EVENTS_MAX 16
 /* A rail that everything came by so many times is looked at before the others. */
@@ -22,6 +25,14 @@
 #define R2_BUSY_GLANCES 4u
 /* After so many times the sockets of the others are not looked at without being asked to. */
 #define R2_BUSY_COOLS 32u
+
+static bool r2_net_all_due(const r2_net_t *net)
+{
+    const uint64_t since_ns = net->now_ns - net->progressed_all_ns;
+
+    return since_ns >= R2_PROGRESS_ALL_MAX_NS ||
+           (since_ns >= R2_PROGRESS_ALL_NS && net->partial_passes >= R2_PROGRESS_ALL_PASSES);
+}
 
 /*
  * Looking at a worker costs a system call, most workers have nothing most of the time, and one call
@@ -32,7 +43,7 @@ static bool r2_net_hear(r2_net_t *net)
     struct epoll_event events[R2_PROGRESS_EVENTS_MAX];
     int count;
 
-    if (net->epoll_fd < 0 || net->now_ns - net->progressed_all_ns >= R2_PROGRESS_ALL_NS) {
+    if (net->epoll_fd < 0 || r2_net_all_due(net)) {
         return false;
     }
     count = epoll_wait(net->epoll_fd, events, R2_PROGRESS_EVENTS_MAX, 0);
@@ -42,29 +53,44 @@ static bool r2_net_hear(r2_net_t *net)
     return count >= 0 && count < R2_PROGRESS_EVENTS_MAX;
 }
 
-/*
- * What a process waits for that waits for one peer comes by the lane whose turn it is if it is
- * short, or of the same host, and nothing is broken. @return that lane's worker; NULL: there is no
- * such.
- */
-static r2_rail_worker_t *r2_net_awaited(const r2_net_t *net)
+/* Fewer connections are asked one by one; of so many the epoll set tells. */
+#define R2_AWAITED_MAX 5u
+
+/* What is awaited from a peer comes by the lane whose turn it is if it is short, or of the same
+ * host, and nothing is broken. @return that lane's connection; NULL: there is no such. */
+static const r2_lane_conn_t *r2_link_awaited(const r2_link_t *link)
 {
-    const r2_link_t *only = NULL, *link;
     const r2_lane_t *lane;
 
-    DL_FOREACH(net->active, link) {
-        if (r2_link_posted(link) > 0) {
-            if (NULL != only) {
-                return NULL;
-            }
-            only = link;
-        }
-    }
-    if (NULL == only || 0 == only->lane_count || (only->rx.striped > 0 && !only->same_host)) {
+    if (0 == link->lane_count || (link->rx.striped > 0 && !link->same_host)) {
         return NULL;
     }
-    lane = &only->lanes[only->turn.lane];
-    return r2_lane_is_sound(lane) && !r2_lane_is_relay(lane) ? lane->conn->worker : NULL;
+    lane = &link->lanes[link->turn.lane];
+    return r2_lane_is_sound(lane) && !r2_lane_is_relay(lane) ? lane->conn : NULL;
+}
+
+/*
+ * @param conns R2_AWAITED_MAX: the connections by which all that is awaited comes. @return their
+ * number; 0: there are none, or others, or more. Who asks sockets for longer messages holds up
+ * those who bring them: of several the epoll set tells, then.
+ */
+static uint32_t r2_net_awaited(const r2_net_t *net, const r2_lane_conn_t **conns)
+{
+    const r2_link_t *link;
+    uint32_t count = 0;
+    bool longer = false;
+
+    DL_FOREACH(net->active, link) {
+        if (0 == r2_link_posted(link)) {
+            continue;
+        }
+        longer = longer || r2_link_posted(link) > link->rx.shorts;
+        conns[count] = R2_AWAITED_MAX - 1 == count ? NULL : r2_link_awaited(link);
+        if (NULL == conns[count++] || (longer && count > 1)) {
+            return 0;
+        }
+    }
+    return count;
 }
 
 /* True if some receive waits, and each that does may get its message from a mailbox. */
@@ -132,22 +158,22 @@ bool r2_net_glances(r2_net_t *net)
  */
 static bool r2_net_read_awaited(r2_net_t *net, bool glance, bool rare, unsigned *events_p)
 {
-    r2_rail_worker_t *worker;
+    const r2_lane_conn_t *conns[R2_AWAITED_MAX];
+    uint32_t count;
 
-    if (!net->staying || net->now_ns - net->progressed_all_ns >= R2_PROGRESS_ALL_NS) {
+    if (!net->staying || r2_net_all_due(net)) {
         return false;
     }
     if (0 == *events_p ? glance && r2_net_awaits_mailboxes(net) : !r2_net_awaits(net)) {
         return true;
     }
-    worker = r2_net_awaited(net);
-    if (NULL == worker) {
-        return false;
-    }
+    count = r2_net_awaited(net, conns);
     net->in_callback = true;
-    *events_p += r2_rail_worker_progress(worker, net->now_ns, rare);
+    for (uint32_t i = 0; i < count; ++i) {
+        *events_p += r2_rail_ep_progress(conns[i]->worker, conns[i]->ep, net->now_ns, rare);
+    }
     net->in_callback = false;
-    return 0 == *events_p ? glance : NULL == r2_net_awaited(net);
+    return count > 0 && (glance || (*events_p > 0 && !r2_net_awaits(net)));
 }
 
 /* Looks at the rail that everything came by of late. @return false: there is none. */
@@ -179,6 +205,7 @@ unsigned r2_net_read_rails(r2_net_t *net, bool glance, bool rare)
     unsigned events = r2_net_read_mailboxes(net);
     bool all;
 
+    ++net->partial_passes;
     if (r2_net_read_awaited(net, glance, rare, &events) ||
         (glance && !net->staying && r2_net_read_busy(net, rare, &events))) {
         net->progressed_all = false;
@@ -187,6 +214,7 @@ unsigned r2_net_read_rails(r2_net_t *net, bool glance, bool rare)
     all = net->progressed_all = !r2_net_hear(net);
     if (all) {
         net->progressed_all_ns = net->now_ns;
+        net->partial_passes = 0;
     }
     net->in_callback = true;
     events += r2_rail_progress(&net->local, all, net->now_ns, rare);

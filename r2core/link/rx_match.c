@@ -117,6 +117,7 @@ void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
     r2_grant_end(link, match);
     link->rx.unposted -= match->posted ? 0 : 1;
     link->rx.striped -= match->striped ? 1 : 0;
+    link->rx.shorts -= match->is_short ? 1 : 0;
     link->net->awaited_recvs -= match->posted && match->bytes > 0 ? 1 : 0;
     if (NULL != match->message) {
         match->message->match = NULL;
@@ -304,6 +305,8 @@ static void r2_rx_match_post(r2_link_t *link, r2_rx_match_t *match, const r2_lin
     match->bytes = args->bytes;
     match->striped = r2_link_stripes(link, args->bytes);
     link->rx.striped += match->striped ? 1 : 0;
+    match->is_short = args->bytes <= R2_RX_SHORT_BYTES;
+    link->rx.shorts += match->is_short ? 1 : 0;
     link->net->awaited_recvs += args->bytes > 0 ? 1 : 0;
     match->digest = args->digest;
     match->since_ns = link->net->now_ns;

@@ -49,8 +49,9 @@
  * messages, too. The other bounds are far from what a peer in order needs; what is above them is
  * not taken and, but for receives that it spoke of, not acknowledged.
  */
-#define R2_EAGER_COST_BYTES 256u       /* of one chunk sent without credit, beside its bytes */
-#define R2_COPIES_MAX       1024u      /* messages in copies */
+#define R2_EAGER_COST_BYTES 256u  /* of one chunk sent without credit, beside its bytes */
+#define R2_RX_SHORT_BYTES   512u  /* receives that are looked for at several sockets (read.c) */
+#define R2_COPIES_MAX       1024u /* messages in copies */
 #define R2_RX_BITMAPS_MAX   (4u << 20) /* bytes of bitmaps of messages being received */
 #define R2_RX_ARRIVING_MAX  65536u     /* messages being received */
 #define R2_RX_UNPOSTED_MAX  65536u     /* receives that the peer spoke of and that are not posted */
@@ -105,6 +106,7 @@ struct r2_link {
         uint32_t consumed;         /* eager bytes given to receives, modulo 2^32 */
         uint32_t short_bytes;      /* messages up to this size come by one way: r2_link_stripes() */
         uint32_t striped;          /* posted matches that are longer */
+        uint32_t shorts;           /* posted matches of up to R2_RX_SHORT_BYTES */
         uint64_t unexpected_bytes;
         uint64_t unexpected_cost; /* of unexpected chunks that came without credit */
         r2_grants_t grants;

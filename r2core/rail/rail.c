@@ -390,6 +390,21 @@ unsigned r2_rail_worker_progress(r2_rail_worker_t *worker, uint64_t now_ns, bool
     return found;
 }
 
+unsigned r2_rail_ep_progress(r2_rail_worker_t *worker, r2_tp_ep_t *ep, uint64_t now_ns, bool rare)
+{
+    const r2_tp_ops_t *ops = worker->rail->tp->ops;
+    unsigned found;
+
+    if (NULL == ops->ep_progress) {
+        return r2_rail_worker_progress(worker, now_ns, rare);
+    }
+    found = ops->ep_progress(worker->worker, ep);
+    if (found > 0) { /* that there is nothing is not said of the others */
+        r2_rail_note(worker, found, now_ns, rare);
+    }
+    return found;
+}
+
 unsigned r2_rail_progress(r2_rail_t *rail, bool all, uint64_t now_ns, bool rare)
 {
     const r2_tp_ops_t *ops = rail->tp->ops;

@@ -114,6 +114,8 @@ bool r2_rail_is_hot(const r2_rail_t *rail);
 void r2_rail_cool(r2_rail_t *rail);
 /** Progresses one worker. @param rare it is long since the last time. @return events handled. */
 unsigned r2_rail_worker_progress(r2_rail_worker_t *worker, uint64_t now_ns, bool rare);
+/** Progresses one endpoint of a worker, or more of that. */
+unsigned r2_rail_ep_progress(r2_rail_worker_t *worker, r2_tp_ep_t *ep, uint64_t now_ns, bool rare);
 /**
  * Progresses all workers; or those that are readable, and those that cannot tell.
  * @param rare it is long since the last time.

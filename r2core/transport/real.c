@@ -71,6 +71,13 @@ static unsigned r2_real_worker_progress(r2_tp_worker_t *worker)
     return r2_real_ops(worker)->worker_progress(worker);
 }
 
+static unsigned r2_real_ep_progress(r2_tp_worker_t *worker, r2_tp_ep_t *ep)
+{
+    const r2_tp_ops_t *ops = r2_real_ops(worker);
+
+    return NULL != ops->ep_progress ? ops->ep_progress(worker, ep) : ops->worker_progress(worker);
+}
+
 static int r2_real_worker_fd(r2_tp_worker_t *worker)
 {
     return r2_real_ops(worker)->worker_fd(worker);
@@ -148,6 +155,7 @@ static const r2_tp_ops_t real_ops = {
     .worker_create = r2_real_worker_create,
     .worker_destroy = r2_real_worker_destroy,
     .worker_progress = r2_real_worker_progress,
+    .ep_progress = r2_real_ep_progress,
     .worker_fd = r2_real_worker_fd,
     .worker_arm = r2_real_worker_arm,
     .worker_signals = r2_real_worker_signals,

@@ -45,6 +45,7 @@ const r2_tp_ops_t r2_tcp_ops = {
     .worker_create = r2_tcp_worker_create,
     .worker_destroy = r2_tcp_worker_destroy,
     .worker_progress = r2_tcp_worker_progress,
+    .ep_progress = r2_tcp_ep_progress,
     .worker_fd = r2_tcp_worker_fd,
     .worker_arm = r2_tcp_worker_arm,
     .worker_signals = r2_tcp_worker_signals,

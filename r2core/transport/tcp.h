@@ -188,6 +188,7 @@ r2_status_t r2_tcp_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t
                                  void *arg, r2_tp_worker_t **worker_p);
 void r2_tcp_worker_destroy(r2_tp_worker_t *worker);
 unsigned r2_tcp_worker_progress(r2_tp_worker_t *worker);
+unsigned r2_tcp_ep_progress(r2_tp_worker_t *worker, r2_tp_ep_t *ep);
 int r2_tcp_worker_fd(r2_tp_worker_t *worker);
 r2_status_t r2_tcp_worker_arm(r2_tp_worker_t *worker);
 bool r2_tcp_worker_signals(const r2_tp_worker_t *worker);

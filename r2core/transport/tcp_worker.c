@@ -207,6 +207,23 @@ unsigned r2_tcp_worker_progress(r2_tp_worker_t *tp_worker)
     return count;
 }
 
+/* Who waits for an endpoint asks its socket, whether it is in the epoll set or not. */
+unsigned r2_tcp_ep_progress(r2_tp_worker_t *tp_worker, r2_tp_ep_t *tp_ep)
+{
+    r2_tcp_worker_t *worker = r2_tcp_worker_of(tp_worker);
+    r2_tcp_ep_t *ep = (r2_tcp_ep_t *) (void *) tp_ep;
+    unsigned count;
+
+    if (!ep->open || ep->last_bytes > R2_TCP_HOT_BYTES) {
+        return r2_tcp_worker_progress(tp_worker);
+    }
+    r2_assert(!worker->in_progress);
+    worker->in_progress = true;
+    count = r2_tcp_receive(ep);
+    worker->in_progress = false;
+    return count;
+}
+
 int r2_tcp_worker_fd(r2_tp_worker_t *worker)
 {
     return r2_tcp_worker_of(worker)->epoll_fd;

@@ -231,7 +231,7 @@ static void a_glance_reads_mailboxes(void **state)
     assert_int_equal(status, R2_OK);
     assert_int_equal(peer.stub->looks, 0);
     assert_int_equal(mail_receive(&peer, 2, data, MAIL_BYTES, &status), R2_IN_PROGRESS);
-    peer.stub->time_ns += 50 * R2_NS_PER_US;
+    peer.stub->time_ns += R2_NS_PER_MS;
     assert_true(mail_write(&peer, 2, "awaited", MAIL_BYTES));
     assert_true(r2_net_read(&peer.stub->net, true) >= 1);
     assert_int_equal(status, R2_OK);

@@ -118,6 +118,11 @@ typedef struct r2_tp_ops {
     void (*worker_destroy)(r2_tp_worker_t *worker);
     /** @return number of events handled; 0 = nothing to do. */
     unsigned (*worker_progress)(r2_tp_worker_t *worker);
+    /**
+     * NULL: there is only worker_progress(). Looks at one endpoint of a worker, or at more.
+     * @return events, as worker_progress(): what others have is found by that.
+     */
+    unsigned (*ep_progress)(r2_tp_worker_t *worker, r2_tp_ep_t *ep);
     /** @return a file descriptor to poll for input after arm(), or -1 (no such thing:
      * simulator). */
     int (*worker_fd)(r2_tp_worker_t *worker);
