@@ -11,7 +11,6 @@ libr2plan_la_SOURCES += \
     r2core/plan/allreduce_direct.c \
     r2core/plan/allreduce_doubling.c \
     r2core/plan/allreduce_exchange.c \
-    r2core/plan/allreduce_hierarchical.c \
     r2core/plan/allreduce_r2.c \
     r2core/plan/allreduce_recursive.c \
     r2core/plan/allreduce_ring.c \
@@ -39,6 +38,8 @@ libr2plan_la_SOURCES += \
     r2core/plan/forecast.c \
     r2core/plan/forecast.h \
     r2core/plan/gather_binomial.c \
+    r2core/plan/host_fold.c \
+    r2core/plan/host_fold.h \
     r2core/plan/kinds.c \
     r2core/plan/kinds.h \
     r2core/plan/memo.c \
