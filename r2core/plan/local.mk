@@ -11,6 +11,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/allreduce_direct.c \
     r2core/plan/allreduce_doubling.c \
     r2core/plan/allreduce_exchange.c \
+    r2core/plan/allreduce_hierarchical.c \
     r2core/plan/allreduce_r2.c \
     r2core/plan/allreduce_recursive.c \
     r2core/plan/allreduce_ring.c \
@@ -49,10 +50,14 @@ libr2plan_la_SOURCES += \
     r2core/plan/order.c \
     r2core/plan/order.h \
     r2core/plan/plan.c \
+    r2core/plan/readers.c \
+    r2core/plan/readers.h \
     r2core/plan/reduce_binomial.c \
     r2core/plan/reduce_chain.c \
     r2core/plan/reduce_direct.c \
+    r2core/plan/reduce_hierarchical.c \
     r2core/plan/reduce_scatter_direct.c \
+    r2core/plan/reduce_scatter_hierarchical.c \
     r2core/plan/registry.c \
     r2core/plan/ring.c \
     r2core/plan/ring.h \
