@@ -23,11 +23,18 @@ static const struct {
     {                                                        \
         R2_COLL_##kind, offsetof(r2_params_t, param), #param \
     }
-    R2_OVERRIDE(ALLREDUCE, allreduce_algorithm),  R2_OVERRIDE(ALLGATHER, allgather_algorithm),
-    R2_OVERRIDE(ALLGATHERV, allgather_algorithm), R2_OVERRIDE(BCAST, bcast_algorithm),
-    R2_OVERRIDE(REDUCE, reduce_algorithm),        R2_OVERRIDE(SCAN, scan_algorithm),
-    R2_OVERRIDE(EXSCAN, scan_algorithm),          R2_OVERRIDE(GATHER, gather_algorithm),
-    R2_OVERRIDE(SCATTER, scatter_algorithm),      R2_OVERRIDE(ALLTOALL, alltoall_algorithm),
+    R2_OVERRIDE(ALLREDUCE, allreduce_algorithm),
+    R2_OVERRIDE(ALLGATHER, allgather_algorithm),
+    R2_OVERRIDE(ALLGATHERV, allgather_algorithm),
+    R2_OVERRIDE(BCAST, bcast_algorithm),
+    R2_OVERRIDE(REDUCE, reduce_algorithm),
+    R2_OVERRIDE(SCAN, scan_algorithm),
+    R2_OVERRIDE(EXSCAN, scan_algorithm),
+    R2_OVERRIDE(GATHER, gather_algorithm),
+    R2_OVERRIDE(SCATTER, scatter_algorithm),
+    R2_OVERRIDE(ALLTOALL, alltoall_algorithm),
+    R2_OVERRIDE(REDUCE_SCATTER, reduce_scatter_algorithm),
+    R2_OVERRIDE(REDUCE_SCATTER_BLOCK, reduce_scatter_algorithm),
 #undef R2_OVERRIDE
 };
 

@@ -88,7 +88,4 @@ r2_status_t r2_build_allreduce_shares(const r2_plan_input_t *input, r2_schedule_
 /** Part of the vector that goes round without the slowest rank, which lost `lost_ppm`. */
 uint64_t r2_allreduce_r2_share_ppm(uint64_t lost_ppm, int32_t size);
 
-/** Are the ranks of hosts in blocks, in the order of hosts? Else operations must commute. */
-bool r2_allreduce_hierarchical_ordered(const r2_plan_input_t *input);
-
 #endif

@@ -244,6 +244,15 @@ r2_cost_shape_t r2_cost_direct_shape(const r2_topology_t *topology,
     return shape;
 }
 
+r2_cost_shape_t r2_cost_half_shape(const r2_topology_t *topology,
+                                   const r2_topology_placement_t *placement)
+{
+    r2_cost_shape_t shape = r2_cost_exchange_shape(topology, placement);
+
+    shape.whole = (uint64_t) topology->rank_count;
+    return shape;
+}
+
 /** Where a host has fewer ranks than another, each of them stands for several of the other's. */
 static r2_cost_shape_t r2_folded_shape(const r2_topology_t *topology,
                                        const r2_topology_placement_t *placement)

@@ -46,13 +46,15 @@ typedef struct r2_cost_shape {
 typedef r2_cost_shape_t (*r2_cost_shape_fn_t)(const r2_topology_t *topology,
                                               const r2_topology_placement_t *placement);
 
-/** Recursive doubling; all ranks in one step; direct exchange. */
+/** Recursive doubling; all ranks in one step; direct exchange, both halves or the first alone. */
 r2_cost_shape_t r2_cost_doubling_shape(const r2_topology_t *topology,
                                        const r2_topology_placement_t *placement);
 r2_cost_shape_t r2_cost_exchange_shape(const r2_topology_t *topology,
                                        const r2_topology_placement_t *placement);
 r2_cost_shape_t r2_cost_direct_shape(const r2_topology_t *topology,
                                      const r2_topology_placement_t *placement);
+r2_cost_shape_t r2_cost_half_shape(const r2_topology_t *topology,
+                                   const r2_topology_placement_t *placement);
 
 /**
  * Is it faster to fold each host's contributions before they go over its rails than to let all

@@ -39,6 +39,8 @@ libr2plan_la_SOURCES += \
     r2core/plan/forecast.c \
     r2core/plan/forecast.h \
     r2core/plan/gather_binomial.c \
+    r2core/plan/host_fold.c \
+    r2core/plan/host_fold.h \
     r2core/plan/kinds.c \
     r2core/plan/kinds.h \
     r2core/plan/memo.c \
@@ -48,10 +50,14 @@ libr2plan_la_SOURCES += \
     r2core/plan/order.c \
     r2core/plan/order.h \
     r2core/plan/plan.c \
+    r2core/plan/readers.c \
+    r2core/plan/readers.h \
     r2core/plan/reduce_binomial.c \
     r2core/plan/reduce_chain.c \
     r2core/plan/reduce_direct.c \
+    r2core/plan/reduce_hierarchical.c \
     r2core/plan/reduce_scatter_direct.c \
+    r2core/plan/reduce_scatter_hierarchical.c \
     r2core/plan/registry.c \
     r2core/plan/ring.c \
     r2core/plan/ring.h \

@@ -127,7 +127,24 @@ static bool r2_reduce_binomial_pays(const r2_plan_input_t *input, uint64_t total
                        r2_threshold_reduce_short_bytes_per_rank);
 }
 
+/** Of blocks of ranks: the first host takes in a vector for each step between hosts. */
+static r2_cost_shape_t r2_reduce_binomial_shape(const r2_topology_t *topology,
+                                                const r2_topology_placement_t *placement)
+{
+    const uint64_t between = r2_steps_below((int32_t) topology->host_count);
+    const uint64_t within = r2_steps_below(topology->rank_count) - between;
+
+    (void) placement;
+    return (r2_cost_shape_t){.steps = between,
+                             .messages = between,
+                             .local_steps = within,
+                             .local_messages = within,
+                             .part = between,
+                             .whole = 1};
+}
+
 const r2_algorithm_t r2_reduce_binomial = {.name = "binomial",
                                            .build = r2_reduce_binomial_build,
                                            .scratch = r2_reduce_binomial_scratch,
-                                           .pays = r2_reduce_binomial_pays};
+                                           .pays = r2_reduce_binomial_pays,
+                                           .shape = r2_reduce_binomial_shape};

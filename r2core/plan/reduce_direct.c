@@ -141,5 +141,19 @@ static bool r2_reduce_direct_pays(const r2_plan_input_t *input, uint64_t total_b
     return input->size > 2 && input->size <= r2_threshold_ring_ranks;
 }
 
-const r2_algorithm_t r2_reduce_direct = {
-    .name = "direct", .build = r2_reduce_direct_build, .pays = r2_reduce_direct_pays};
+/** Contributions to the owners on other hosts, and one result. */
+static r2_cost_shape_t r2_reduce_direct_shape(const r2_topology_t *topology,
+                                              const r2_topology_placement_t *placement)
+{
+    r2_cost_shape_t shape = r2_cost_half_shape(topology, placement);
+
+    ++shape.steps;
+    ++shape.messages;
+    shape.part += placement->most;
+    return shape;
+}
+
+const r2_algorithm_t r2_reduce_direct = {.name = "direct",
+                                         .build = r2_reduce_direct_build,
+                                         .pays = r2_reduce_direct_pays,
+                                         .shape = r2_reduce_direct_shape};

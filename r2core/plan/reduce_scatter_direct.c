@@ -13,10 +13,7 @@
  *   rank 2   0.0 -> 0, 1.0 -> 1; folds 2.0         0.1 -> 0, 1.1 -> 1; folds 2.1
  *
  * In place, the result goes to the start of the buffer, over blocks that are still being sent: it
- * is folded in staging memory and copied out when nobody reads what it overwrites. Segments are
- * equally long in all blocks, and no block begins before the first, so what the copy of segment k
- * overwrites belongs to segments 0 .. k: copies wait for lower or equal segments only, and staging
- * memory for lower ones only. So no circle of ranks can wait for each other.
+ * is folded in staging memory and copied out when nobody reads what it overwrites (readers.c).
  *
  * Source: as allreduce_direct.c, first half.
  */
@@ -24,10 +21,9 @@
 
 #include "plan/algorithm.h"
 
-#include <stdlib.h>
-
 #include "base/util.h"
 #include "plan/fold.h"
+#include "plan/readers.h"
 
 typedef struct scatter {
     const r2_plan_input_t *input; /* borrowed */
@@ -36,8 +32,7 @@ typedef struct scatter {
     uint64_t segment_bytes;
     uint32_t segments; /* of the longest block */
     r2_fold_t fold;
-    uint32_t *readers; /* owned; [block * segments + k], who reads our contribution */
-    uint32_t *waits;   /* owned; what a copy waits for: its fold and two readers per block */
+    r2_readers_t readers;
 } scatter_t;
 
 static uint64_t r2_scatter_length(const scatter_t *s, int32_t block, uint32_t k)
@@ -54,28 +49,8 @@ static void r2_scatter_contribute(scatter_t *s, uint32_t k)
         r2_region_t src =
             r2_at(r2_input_buf(s->input), s->blocks.start[owner] + k * s->segment_bytes);
 
-        s->readers[(size_t) owner * s->segments + k] =
-            r2_add_send(s->schedule, msg, src, R2_AT_ONCE);
+        r2_readers_note(&s->readers, owner, k, r2_add_send(s->schedule, msg, src, R2_AT_ONCE));
     }
-}
-
-/** Collects who reads OUT where segment k of the result goes. @return number of s->waits. */
-static uint32_t r2_scatter_overwrites(scatter_t *s, uint32_t k, uint64_t bytes, uint32_t count)
-{
-    const uint64_t begin = k * s->segment_bytes, end = begin + bytes;
-
-    for (int32_t block = 0; block < s->input->size && s->blocks.start[block] < end; ++block) {
-        const uint64_t start = s->blocks.start[block];
-        uint32_t first = begin < start ? 0 : (uint32_t) ((begin - start) / s->segment_bytes);
-
-        for (uint32_t m = first; m < s->segments && start + m * s->segment_bytes < end; ++m) {
-            /* our own fold of segment k comes before its copy anyway */
-            if (block != s->input->rank || m != k) {
-                s->waits[count++] = s->readers[(size_t) block * s->segments + m];
-            }
-        }
-    }
-    return count;
 }
 
 static void r2_scatter_own_segment(scatter_t *s, uint32_t k)
@@ -88,42 +63,35 @@ static void r2_scatter_own_segment(scatter_t *s, uint32_t k)
         .bytes = r2_scatter_length(s, rank, k),
         .own = r2_at(r2_input_buf(s->input), s->blocks.start[rank] + offset),
         .place = r2_at(R2_BUF_OUT, offset)};
-    uint32_t count = 1;
+    uint32_t count, folded;
 
     if (0 == segment.bytes) {
         return;
     }
-    s->waits[0] = r2_fold_contributions(&s->fold, &segment);
-    s->readers[(size_t) rank * s->segments + k] = s->waits[0];
+    folded = r2_fold_contributions(&s->fold, &segment);
+    r2_readers_note(&s->readers, rank, k, folded);
     if (s->input->in_place) {
-        count = r2_scatter_overwrites(s, k, segment.bytes, count);
+        count = r2_readers_overwritten(&s->readers, rank, k, segment.bytes, folded);
+        r2_fold_finish(&s->fold, &segment, s->readers.waits, count);
     }
-    r2_fold_finish(&s->fold, &segment, s->waits, count);
 }
 
 static r2_status_t r2_scatter_ops(scatter_t *s)
 {
     const r2_plan_input_t *input = s->input;
-    const size_t blocks = (size_t) input->size;
     uint64_t own_bytes = r2_layout_bytes(&s->blocks, input->rank);
-    r2_status_t status;
+    r2_status_t status = r2_readers_init(&s->readers, &s->blocks, s->segment_bytes, s->segments);
 
-    s->readers = malloc((blocks * s->segments + 2 * blocks + 1) * sizeof(*s->readers));
-    if (NULL == s->readers) {
-        return R2_ERR_NO_MEMORY;
+    if (R2_OK == status) {
+        status = r2_fold_init(&s->fold, input, s->schedule, input->in_place, s->segment_bytes,
+                              r2_segment_count(own_bytes, s->segment_bytes));
     }
-    s->waits = s->readers + blocks * s->segments;
-    for (size_t i = 0; i < blocks * s->segments; ++i) {
-        s->readers[i] = R2_OP_NONE;
-    }
-    status = r2_fold_init(&s->fold, input, s->schedule, input->in_place, s->segment_bytes,
-                          r2_segment_count(own_bytes, s->segment_bytes));
     for (uint32_t k = 0; R2_OK == status && k < s->segments; ++k) {
         r2_scatter_contribute(s, k);
         r2_scatter_own_segment(s, k);
     }
     r2_fold_fini(&s->fold);
-    free(s->readers);
+    r2_readers_fini(&s->readers);
     return status;
 }
 
@@ -145,4 +113,5 @@ static r2_status_t r2_reduce_scatter_direct_build(const r2_plan_input_t *input,
 }
 
 const r2_algorithm_t r2_reduce_scatter_direct = {.name = "direct",
-                                                 .build = r2_reduce_scatter_direct_build};
+                                                 .build = r2_reduce_scatter_direct_build,
+                                                 .shape = r2_cost_half_shape};

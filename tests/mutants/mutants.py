@@ -13,6 +13,7 @@ from mutants_put import MUTANTS_PUT
 from mutants_gpu import MUTANTS_GPU
 
 STAGED = ["test_exec_staged"]
+HOSTS = ["test_schedule_hosts"]
 ROWS = ["test_exec_rows"]
 OVERLAP = ["test_sim_gpu"]
 
@@ -134,9 +135,30 @@ MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
     ("blocks-are-handed-out-before-they-come", "plan/allgather_hierarchical.c",
      "        r2_levels_hand_out(l, block, at, arrived, k);",
      "        r2_levels_hand_out(l, block, at, R2_OP_NONE, k);"),
-    ("partial-result-released-while-sent", "plan/allreduce_hierarchical.c",
-     "        t->slot_free[partial_slot] = sent;",
-     "        t->slot_free[partial_slot] = partial->ready;"),
+    ("partial-result-released-while-sent", "plan/host_fold.c",
+     "    fold->slot_free[partial->slot] = sent;",
+     "    fold->slot_free[partial->slot] = partial->ready;"),
+    ("results-released-while-sent", "plan/reduce_hierarchical.c",
+     "    fold->slot_free[slot] =\n        root ?",
+     "    fold->slot_free[slot] = folded;\n    folded =\n        root ?", HOSTS),
+    ("results-over-what-the-root-contributes", "plan/reduce_hierarchical.c",
+     "R2_AFTER(input->in_place ? reader : R2_OP_NONE)", "R2_AT_ONCE", HOSTS),
+    ("the-roots-host-owns-a-share", "plan/reduce_hierarchical.c",
+     "            if ((h == root_host) == (2 < topology->host_count)) {",
+     "            if (2 >= topology->host_count && h != root_host) {", HOSTS),
+    ("weak-pairs-own-as-much-as-others", "plan/reduce_hierarchical.c",
+     "        weight[h] = least << 16;", "        weight[h] = UINT64_C(1) << 32;", HOSTS),
+    ("results-over-what-is-read", "plan/readers.c",
+     "            if (block != own || m != k) {", "            if (false) {", HOSTS),
+    ("own-blocks-are-folded-last", "plan/reduce_scatter_hierarchical.c",
+     "    for (int32_t block = 0; block < l->input->size; ++block) {\n"
+     "        const r2_host_part_t",
+     "    for (int32_t i = 1; i <= l->input->size; ++i) {\n"
+     "        const int32_t block = (l->input->rank + i) % l->input->size;\n"
+     "        const r2_host_part_t", HOSTS),
+    ("one-rank-sends-for-its-host", "plan/reduce_scatter_hierarchical.c",
+     "        .piece = l->place[block] * turns + k % turns,",
+     "        .piece = l->place[block] * turns,", HOSTS),
     ("result-over-contribution-still-read", "plan/allreduce_hierarchical.c",
      "                R2_AFTER(t->input->in_place ? sent : R2_OP_NONE));",
      "                R2_AT_ONCE);"),

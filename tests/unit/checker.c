@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "checker_parts.h"
 #include "plan/algorithm.h"
+#include "plan/host_fold.h"
 #include "plan/kinds.h"
 #include "plan/layout.h"
 
@@ -95,8 +96,7 @@ r2_status_t r2_check_job_init(r2_check_job_t *job, const r2_plan_input_t *common
     }
     job->claim = claim_of(common->kind, job->schedules[0].algorithm);
     if (r2_kind(common->kind)->reduces && common->commutative &&
-        0 == strcmp(job->schedules[0].algorithm, "hierarchical") &&
-        !r2_allreduce_hierarchical_ordered(common)) {
+        0 == strcmp(job->schedules[0].algorithm, "hierarchical") && !r2_host_fold_ordered(common)) {
         job->claim = R2_CLAIM_EACH_ONCE; /* hosts are folded, and their ranks are not in blocks */
     }
     return status;

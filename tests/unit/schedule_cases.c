@@ -8,6 +8,13 @@
 
 #include "schedule_cases.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
 #include "plan/algorithm.h"
 #include "plan/kinds.h"
 
@@ -82,4 +89,33 @@ void r2_case_uneven(r2_plan_input_t *input, r2_uneven_t *uneven, uint64_t count,
     }
     input->counts = uneven->counts;
     input->displs = displs && R2_COLL_ALLGATHERV == input->kind ? uneven->displs : NULL;
+}
+
+static uint64_t sets_checked;
+
+void r2_case_check(const r2_plan_input_t *input, uint64_t in_place)
+{
+    r2_check_job_t job;
+    r2_check_report_t report = {.flaw = R2_FLAW_OP, .text = "build failed"};
+    r2_status_t status = r2_check_job_init(&job, input, in_place);
+
+    if (R2_OK == status) {
+        r2_check_job_run(&job, &report);
+    }
+    if (R2_FLAW_NONE != report.flaw) {
+        print_error("collective %d %s (%s) size %d count %lu element %lu root %d in place %lx "
+                    "scratch %lu: %s: %s\n",
+                    (int) input->kind, NULL == input->algorithm ? "-" : input->algorithm,
+                    job.schedules[0].algorithm, input->size, (unsigned long) input->count,
+                    (unsigned long) input->element_bytes, input->root, (unsigned long) in_place,
+                    (unsigned long) input->scratch_bytes, r2_flaw_name(report.flaw), report.text);
+    }
+    ++sets_checked;
+    r2_check_job_fini(&job);
+    assert_int_equal(R2_FLAW_NONE, report.flaw);
+}
+
+uint64_t r2_case_checked(void)
+{
+    return sets_checked;
 }

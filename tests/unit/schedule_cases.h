@@ -38,4 +38,9 @@ r2_status_t r2_case_plan(const r2_topology_t *topology, const r2_plan_input_t *i
 /** Gives `input` uneven blocks of `count` elements on average, if its collective takes them. */
 void r2_case_uneven(r2_plan_input_t *input, r2_uneven_t *uneven, uint64_t count, bool displs);
 
+/** Checks the schedules of all ranks; fails the test that calls it. @param in_place bit by rank. */
+void r2_case_check(const r2_plan_input_t *input, uint64_t in_place);
+/** Sets of schedules that were checked so far. */
+uint64_t r2_case_checked(void);
+
 #endif

@@ -230,8 +230,8 @@ static void print_layouts(FILE *file)
     }
 }
 
-/** A broadcast goes to each host once where that spares messages. */
-static void print_broadcasts(FILE *file)
+/** Vectors that go to each host once, or leave it once, where that spares messages. */
+static void print_levels(FILE *file, size_t kind)
 {
     const struct {
         uint32_t hosts;
@@ -239,16 +239,17 @@ static void print_broadcasts(FILE *file)
     } layouts[] = {{1, 4},  {2, 3},  {2, 4},   {2, 8},   {3, 6},   {3, 12},   {4, 8},
                    {4, 16}, {8, 16}, {16, 17}, {16, 32}, {16, 64}, {16, 128}, {128, 1024}};
 
-    fprintf(file, "\n# bcast, bytes; ranks in blocks on hosts\n");
+    fprintf(file, "\n# %s, bytes%s; ranks in blocks on hosts\n", kinds[kind].name,
+            kinds[kind].per_rank ? " of a rank's block" : "");
     for (size_t at = 0; at < r2_array_count(layouts); ++at) {
-        r2_plan_input_t input = golden_input(0, 0, layouts[at].ranks);
+        r2_plan_input_t input = golden_input(kind, 0, layouts[at].ranks);
         r2_topology_t topology;
 
         assert_int_equal(
             R2_OK, r2_topology_init(&topology, layouts[at].hosts, 4, layouts[at].ranks, 1250));
-        input.kind = R2_COLL_BCAST;
         input.topology = &topology;
-        fprintf(file, "bcast, %d ranks on %u hosts: ", layouts[at].ranks, layouts[at].hosts);
+        fprintf(file, "%s, %d ranks on %u hosts: ", kinds[kind].name, layouts[at].ranks,
+                layouts[at].hosts);
         print_ranges(file, input);
         r2_topology_fini(&topology);
     }
@@ -278,7 +279,12 @@ static void print_plans(FILE *file)
         }
     }
     print_layouts(file);
-    print_broadcasts(file);
+    for (size_t k = 0; k < r2_array_count(kinds); ++k) {
+        if (R2_COLL_BCAST == kinds[k].kind || R2_COLL_REDUCE == kinds[k].kind ||
+            R2_COLL_REDUCE_SCATTER_BLOCK == kinds[k].kind) {
+            print_levels(file, k);
+        }
+    }
     print_all_details(file);
     print_named(file);
 }

@@ -119,7 +119,7 @@ typedef struct r2_plan_prediction {
     uint64_t ns;           /* R2_COST_NEVER: not over these rails without going round about */
 } r2_plan_prediction_t;
 
-#define R2_PLAN_PREDICTIONS_MAX 32u
+#define R2_PLAN_PREDICTIONS_MAX 64u
 
 /**
  * Predicts the algorithms of an allreduce for which there is a prediction, with input->cost.
