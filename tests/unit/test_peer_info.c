@@ -111,7 +111,7 @@ static void publishes_what_exists(void **state)
     info.post_bytes = 180;
     five = r2_peer_info_encode(&info, blob);
     assert_true(four < 600);
-    assert_int_equal(five - four, 1 + 5 + 1 + 4 + 1 + 4 + 1 + 26 + 1 + 6 + 1 + 1);
+    assert_int_equal(five - four, 1 + 5 + 1 + 4 + 1 + 4 + 1 + 26 + 1 + 6 + 2 + 2);
 }
 
 /* Both ends come to the same: RDMA where both have the same on one network, else TCP. */
