@@ -13,6 +13,7 @@ r2 $PACKAGE_VERSION
   libsodium       $SODIUM_SUMMARY
   jansson         $JANSSON_SUMMARY
   uthash          $UTHASH_SUMMARY
+  RDMA events     $VERBS_SUMMARY
   cmocka          $CMOCKA_SUMMARY
   CUDA            $CUDA_SUMMARY
   GPU kernels     $KERNELS_SUMMARY

@@ -20,7 +20,7 @@ class Job:
     """Runs until it is told to stop. Files lie in a folder that all hosts share."""
 
     def __init__(self, lab, build, work, size, limit_s, mpirun):
-        self.folder = tempfile.mkdtemp(dir=work)
+        self.folder, self.build = tempfile.mkdtemp(dir=work), build
         self.log = open(self.folder + "/log", "w+", encoding="utf8")
         self.child = subprocess.Popen(
             [R2LAB, "run", "--name", lab, "--build", build, "--timeout", str(limit_s), "-n",

@@ -19,10 +19,11 @@ class Row:
     hold_s: float = 3.0     # how long it lasts
     process: str = ""       # what happens to a rank instead: stop or busy
     capacity: float = 0.0   # what is left of the rail
+    nic: tuple = ()         # of the RDMA NIC's own instead; the link stays up (--rdma only)
 
     def share(self):
         """Throughput over healthy that a schedule can have which gives all ranks the same work."""
-        return (RAILS - 1 + self.capacity) / RAILS if self.words else 1.0
+        return (RAILS - 1 + self.capacity) / RAILS if self.words or self.nic else 1.0
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ EVENTS = [
     Row("drop", "silent drop both ways", ("drop",), "nic"),
     Row("drop-in", "silent drop of what comes in", ("drop-in",), "nic"),
     Row("drop-out", "silent drop of what goes out", ("drop-out",), "nic"),
+    Row("port-down", "RDMA port down, its link up", verdict="nic", nic=("port-down",)),
+    Row("device-fatal", "RDMA device dies, its link up", verdict="nic", nic=("fatal",)),
     Row("rate-10", "rail at 10 % of its rate", ("rate=10%",), "slow", hold_s=5.0, capacity=0.1),
     Row("stop", "a rank is stopped for 10 s", hold_s=10.0, process="stop"),
     Row("busy", "a rank computes for 10 s without MPI", hold_s=10.0, process="busy"),

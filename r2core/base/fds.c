@@ -28,6 +28,11 @@ size_t r2_fds_of_job(uint32_t ranks, uint32_t rails)
            lanes / 16 + rails;
 }
 
+size_t r2_fds_of_ports(uint32_t ports)
+{
+    return 0 == ports ? 0 : 1 + (size_t) ports * R2_FDS_PORT;
+}
+
 size_t r2_fds_least(uint32_t lanes, uint32_t rails)
 {
     return r2_fds_always(rails) + (size_t) lanes * (R2_FDS_WORKER_LOCAL + R2_FDS_OPENING);

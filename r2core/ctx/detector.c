@@ -102,8 +102,11 @@ void r2_ctx_health_destroy(r2_ctx_health_t *health)
 
 void r2_ctx_health_carrier(r2_ctx_health_t *health, uint32_t rail, bool carrier)
 {
+    char evidence[R2_NIC_OUTAGE_TEXT_MAX];
+
     if (NULL != health) {
-        r2_health_carrier(health->machine, rail, carrier, health->core->net.now_ns);
+        r2_nic_outage_text(&health->core->net.rails[rail].nic, evidence, sizeof(evidence));
+        r2_health_carrier(health->machine, rail, carrier, evidence, health->core->net.now_ns);
     }
 }
 

@@ -68,7 +68,7 @@ r2_status_t r2_ctx_health_create(r2_core_t *core, const r2_hosts_t *hosts, const
 
 /* Of all that follows: without a detector (NULL) nothing happens, and nothing is known. */
 void r2_ctx_health_destroy(r2_ctx_health_t *health);
-/** Our NIC lost or got carrier or its address. Engine lock. */
+/** Our NIC lost or got carrier, its address or its RDMA port. Engine lock. */
 void r2_ctx_health_carrier(r2_ctx_health_t *health, uint32_t rail, bool carrier);
 /** Hands what was noted to the detector and lets it act. Engine lock, outside of callbacks. */
 void r2_ctx_health_run(r2_ctx_health_t *health);

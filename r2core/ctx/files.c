@@ -20,12 +20,12 @@
  * what calls to stopped processes take (room.c). */
 #define R2_FILES_LANES_MIN 2u
 
-r2_status_t r2_files_prepare(uint32_t size, uint32_t rails, const r2_log_t *log, bool *tight_p,
-                             char *text_p, size_t text_bytes)
+r2_status_t r2_files_prepare(uint32_t size, uint32_t rails, uint32_t ports, const r2_log_t *log,
+                             bool *tight_p, char *text_p, size_t text_bytes)
 {
     size_t least = r2_fds_least(R2_FILES_LANES_MIN, rails);
     /* two ranks may need less than that */
-    size_t wanted = r2_max(r2_fds_of_job(size, rails), least);
+    size_t wanted = r2_max(r2_fds_of_job(size, rails), least) + r2_fds_of_ports(ports);
     size_t raised, has;
 
     *tight_p = false;

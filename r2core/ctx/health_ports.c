@@ -164,6 +164,7 @@ static void r2_health_change(const r2_ctx_health_t *health, const r2_verdict_eve
                            .other = event->host_b,
                            .rail = event->rail,
                            .nic = host->rails[event->rail].name,
+                           .port = host->rails[event->rail].port,
                            .host_name = host->name,
                            .other_name = way ? health->hosts->hosts[event->host_b].name : NULL,
                            .verdict = event->verdict,

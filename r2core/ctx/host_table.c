@@ -29,7 +29,7 @@ static r2_status_t r2_host_init(r2_host_t *host, const r2_peer_info_t *info, uin
     char *text;
 
     for (uint32_t i = 0; i < info->rail_count; ++i) {
-        bytes += strlen(info->rails[i].name) + 1;
+        bytes += strlen(info->rails[i].name) + 1 + strlen(info->rails[i].port) + 1;
     }
     host->rails = malloc(bytes);
     if (NULL == host->rails) {
@@ -43,6 +43,8 @@ static r2_status_t r2_host_init(r2_host_t *host, const r2_peer_info_t *info, uin
                                           .ipv4 = info->rails[i].ipv4,
                                           .mbytes_per_s = info->rails[i].mbytes_per_s};
         text = stpcpy(text, info->rails[i].name) + 1;
+        host->rails[i].port = text;
+        text = stpcpy(text, info->rails[i].port) + 1;
     }
     host->rail_count = info->rail_count;
     host->leader = rank;
@@ -222,6 +224,6 @@ void r2_hosts_rail_text(const r2_hosts_t *hosts, uint32_t host, uint32_t rail, c
     if (0 != at->rails[rail].ipv4) {
         inet_ntop(AF_INET, &at->rails[rail].ipv4, address, sizeof(address));
     }
-    snprintf(text_p, text_bytes, "rail %u (%s, %s) of %s", rail, at->rails[rail].name, address,
-             at->name);
+    snprintf(text_p, text_bytes, "rail %u (%s%s%s, %s) of %s", rail, at->rails[rail].name,
+             '\0' == at->rails[rail].port[0] ? "" : ", ", at->rails[rail].port, address, at->name);
 }

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "model/health_map.h"
+#include "r2/nic.h"
 
 #define R2_RAIL_LOG_AT_ONCE 2u /* lines: it went, it came back */
 
@@ -24,7 +25,7 @@
 typedef struct r2_rail_subject {
     struct r2_rail_subject *prev, *next;
     uint32_t host, other, rail;
-    char name[160]; /* how its lines begin */
+    char name[240]; /* how its lines begin */
     char host_name[64], from[64];
     r2_verdict_t verdict;
     uint32_t capacity, left, all;
@@ -168,6 +169,23 @@ static void r2_rail_forget(r2_rail_log_t *rails, r2_rail_subject_t *at)
     free(at);
 }
 
+/* "rail1 (mlx5_0:1) of h1": how its lines begin. */
+static void r2_rail_title(const r2_rail_change_t *change, char *text_p, size_t bytes)
+{
+    char nic[2 * R2_NIC_NAME_MAX + 4];
+
+    if (NULL == change->port || '\0' == change->port[0]) {
+        snprintf(nic, sizeof(nic), "%s", change->nic);
+    } else {
+        snprintf(nic, sizeof(nic), "%s (%s)", change->nic, change->port);
+    }
+    if (NULL != change->other_name) {
+        snprintf(text_p, bytes, "%s between %s and %s", nic, change->host_name, change->other_name);
+    } else {
+        snprintf(text_p, bytes, "%s of %s", nic, change->host_name);
+    }
+}
+
 static r2_rail_subject_t *r2_rail_subject(r2_rail_log_t *rails, const r2_rail_change_t *change,
                                           uint64_t now_ns)
 {
@@ -191,12 +209,7 @@ static r2_rail_subject_t *r2_rail_subject(r2_rail_log_t *rails, const r2_rail_ch
     at->other = change->other;
     at->rail = change->rail;
     at->is_way = NULL != change->other_name;
-    if (at->is_way) {
-        snprintf(at->name, sizeof(at->name), "%s between %s and %s", change->nic, change->host_name,
-                 change->other_name);
-    } else {
-        snprintf(at->name, sizeof(at->name), "%s of %s", change->nic, change->host_name);
-    }
+    r2_rail_title(change, at->name, sizeof(at->name));
     snprintf(at->host_name, sizeof(at->host_name), "%s", change->host_name);
     DL_APPEND(rails->subjects, at);
     ++rails->count;

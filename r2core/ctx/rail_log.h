@@ -29,6 +29,7 @@ typedef struct r2_rail_log r2_rail_log_t;
 typedef struct r2_rail_change {
     uint32_t host, other, rail;               /* indices; other UINT32_MAX: the rail of `host` */
     const char *nic, *host_name, *other_name; /* borrowed for the call; other_name may be NULL */
+    const char *port;                         /* the same; its RDMA device and port, "" or NULL */
     r2_verdict_t verdict;
     uint32_t capacity; /* sixteenths */
     /* rails of the host, or between the two, that work; that there are */

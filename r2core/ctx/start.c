@@ -132,10 +132,13 @@ static r2_status_t r2_ctx_real_cost(r2_ctx_real_t *real, const r2_ctx_config_t *
 static r2_status_t r2_ctx_real_files(r2_ctx_real_t *real, const r2_ctx_parts_t *parts, char *text_p,
                                      size_t text_bytes)
 {
-    uint32_t rank, size;
+    uint32_t rank, size, ports = 0;
     r2_status_t status = real->oob.ops->identity(real->oob.instance, &rank, &size);
 
-    return R2_OK == status ? r2_files_prepare(size, (uint32_t) parts->nic_count, &real->log,
+    for (size_t i = 0; i < parts->nic_count; ++i) {
+        ports += '\0' != parts->nics[i].tls[0];
+    }
+    return R2_OK == status ? r2_files_prepare(size, (uint32_t) parts->nic_count, ports, &real->log,
                                               &real->tight, text_p, text_bytes)
                            : status;
 }
@@ -186,6 +189,8 @@ static void r2_ctx_real_watch(r2_ctx_real_t *real, const r2_ctx_config_t *config
             &real->log,
             "carrier losses are only noticed by timeout (coll_r2_failure_timeout_ms, now %llu): %s",
             (unsigned long long) config->params->failure_timeout_ms, text);
+    } else if (!real->tight) {
+        r2_nic_watch_ports(&real->watch, &real->log);
     }
 }
 

@@ -160,21 +160,38 @@ static void r2_upcall_nic_here(r2_ctx_t *ctx, r2_rail_t *rail, const r2_nic_t *n
     }
 }
 
+/* Its RDMA port may have the address at another place of its table now. */
+static void r2_upcall_port(r2_ctx_t *ctx, size_t idx, const r2_nic_t *now)
+{
+    r2_nic_t *nic = &ctx->core.net.rails[idx].nic;
+
+    if (nic->port.gid_idx != now->port.gid_idx) {
+        r2_debug(&ctx->core.log, "rail %zu (%s, %s): its address is at index %u of %s now", idx,
+                 nic->name, ctx->parts.host_name, now->port.gid_idx, nic->rdma);
+        nic->port.gid_idx = now->port.gid_idx;
+        r2_net_rail_moved(&ctx->core.net, idx);
+    }
+}
+
 /* The one door for what happens to NICs of this host. */
 static void r2_upcall_nic(void *arg, size_t idx, const r2_nic_t *now)
 {
     r2_ctx_t *ctx = arg;
     r2_rail_t *rail = &ctx->core.net.rails[idx];
     const bool changed = rail->nic.carrier != now->carrier;
+    char outage[R2_NIC_OUTAGE_TEXT_MAX];
 
+    rail->nic.outage = now->outage;
+    r2_upcall_port(ctx, idx, now);
     if (!changed && (!now->carrier || rail->nic.ipv4 == now->ipv4)) {
         return;
     }
     if (changed && !ctx->core.net.ending) {
+        r2_nic_outage_text(now, outage, sizeof(outage));
         /* all processes of the host see it; with a detector one of them says what it means */
         r2_log_at(&ctx->core.log, NULL == ctx->health ? R2_LOG_WARN : R2_LOG_DEBUG,
-                  "rail %u (%s, %s) %s", rail->idx, rail->nic.name, ctx->parts.host_name,
-                  now->carrier ? "has carrier again" : "lost carrier or its address");
+                  "rail %u (%s, %s): %s", rail->idx, rail->nic.name, ctx->parts.host_name,
+                  now->carrier ? "works again" : outage);
     }
     if (now->carrier) {
         r2_upcall_nic_here(ctx, rail, now);
@@ -250,6 +267,7 @@ static void r2_upcalls_bind_beside(r2_ctx_t *ctx)
         r2_sources_add(&ctx->sources, &(r2_source_t){.name = "NICs",
                                                      .fd = w->ops->fd(w->instance),
                                                      .poll = w->ops->poll,
+                                                     .deadline_ns = w->ops->deadline_ns,
                                                      .instance = w->instance});
     }
 }

@@ -219,7 +219,8 @@ void r2_health_lane(r2_health_t *health, uint32_t rank, uint32_t rail, uint32_t 
     }
 }
 
-void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_t now_ns)
+void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, const char *evidence,
+                       uint64_t now_ns)
 {
     const r2_health_entry_t *entry;
     r2_health_entry_t dead = {.verdict = R2_VERDICT_NIC};
@@ -231,7 +232,7 @@ void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_
                                       .host_b = R2_NOBODY,
                                       .rail = rail,
                                       .rank = R2_NOBODY,
-                                      .evidence = "no carrier or no address"};
+                                      .evidence = evidence};
 
     if (rail >= r2_rails_of(health, health->own_host)) {
         return;

@@ -98,8 +98,13 @@ void r2_health_destroy(r2_health_t *health);
 /** A lane to `rank` over our `rail` (equal to the peer's rail number `peer_rail`). */
 void r2_health_lane(r2_health_t *health, uint32_t rank, uint32_t rail, uint32_t peer_rail,
                     r2_lane_event_t event, r2_status_t why, uint64_t now_ns);
-/** Our NIC lost or got carrier or its address; or, at the start, has none. It was not so before. */
-void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_t now_ns);
+/**
+ * Our NIC lost or got carrier, its address or its RDMA port; or, at the start, has none. It was not
+ * so before.
+ * @param evidence what is missing, for the verdict.
+ */
+void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, const char *evidence,
+                       uint64_t now_ns);
 /**
  * Throughput of one lane over the last interval in which its link always had more to send (or,
  * inbound, the peer had). Given for all lanes of the link in a row, for the same interval.

@@ -54,6 +54,7 @@ static r2_status_t r2_net_listen(r2_net_t *net, uint32_t idx, const r2_nic_t *ni
         published->mbytes_per_s = (uint32_t) r2_min(nic->speed_bytes_per_s / 1000000, UINT32_MAX);
         r2_peer_rdma_text(nic, addresses->rdma);
         published->rdma = addresses->rdma;
+        published->port = '\0' == nic->tls[0] ? "" : nic->rdma;
     }
     return R2_OK;
 }

@@ -270,3 +270,24 @@ void r2_net_rail_event(r2_net_t *net, size_t rail_idx, bool carrier)
         }
     }
 }
+
+void r2_net_rail_moved(r2_net_t *net, size_t rail_idx)
+{
+    const r2_rail_t *rail = &net->rails[rail_idx];
+    const int gid_index = r2_rail_gid_index(rail);
+
+    net->now_ns = r2_now_ns(net->clock);
+    for (uint32_t rank = 0; rank < net->size; ++rank) {
+        r2_link_t *link = net->links[rank];
+
+        for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
+            r2_lane_t *lane = &link->lanes[i];
+
+            if (lane->rail == rail && !r2_lane_is_down(lane) && NULL != lane->conn &&
+                lane->conn->worker->is_rdma && lane->conn->worker->device->gid_index != gid_index) {
+                r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
+                lane->connect.retry_ns = net->now_ns;
+            }
+        }
+    }
+}

@@ -102,6 +102,7 @@ static void r2_put_rail(r2_peer_writer_t *writer, const r2_peer_rail_t *rail)
     r2_put_number(writer, rail->probe_bytes, 1);
     r2_put_bytes(writer, rail->probe, rail->probe_bytes);
     r2_put_text(writer, rail->rdma, R2_PEER_RDMA_MAX);
+    r2_put_text(writer, rail->port, R2_NIC_NAME_MAX);
 }
 
 static void r2_put_head(r2_peer_writer_t *writer, uint32_t users, uint32_t flags)
@@ -225,6 +226,7 @@ static void r2_take_rail(r2_peer_reader_t *reader, r2_peer_rail_t *rail_p)
     rail_p->probe = r2_take_counted(reader, 1, R2_PROBE_ADDRESS_MAX, &probe_bytes);
     rail_p->probe_bytes = (uint16_t) probe_bytes;
     rail_p->rdma = r2_take_text(reader, R2_PEER_RDMA_MAX);
+    rail_p->port = r2_take_text(reader, R2_NIC_NAME_MAX);
 }
 
 /* @param reader behind the head. @param rails room for all that there can be. */

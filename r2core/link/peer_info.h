@@ -27,7 +27,7 @@
  * A reader takes all of it or nothing.
  */
 #define R2_PEER_INFO_MAGIC     0x32724f43u
-#define R2_PEER_INFO_VERSION   7u
+#define R2_PEER_INFO_VERSION   8u
 #define R2_PEER_HOST_NAME_MAX  64u /* with the zero, as R2_NIC_NAME_MAX */
 #define R2_PEER_COST_BYTES     32u
 #define R2_PEER_RDMA_MAX       40u /* with the zero */
@@ -44,6 +44,7 @@ typedef struct r2_peer_rail {
     const uint8_t *address; /* of the hello listener */
     const uint8_t *probe;   /* what a probe needs beside it */
     const char *rdma;       /* r2_peer_rdma_text() */
+    const char *port;       /* that it offers: RDMA device and port, for people; "": none */
 } r2_peer_rail_t;
 
 /** What a process publishes that takes no part. Plain value. */

@@ -14,6 +14,7 @@
 /** One rail of a host. */
 typedef struct r2_host_rail {
     const char *name;      /* borrowed: in the memory of its host */
+    const char *port;      /* borrowed: the same; RDMA device and port that it offers, or "" */
     uint32_t ipv4;         /* network byte order, 0 = none */
     uint32_t mbytes_per_s; /* 0 = not known */
 } r2_host_rail_t;

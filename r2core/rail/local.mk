@@ -26,7 +26,11 @@ libr2core_la_SOURCES += \
     r2core/rail/nic_rdma.c \
     r2core/rail/nic_select.c \
     r2core/rail/nic_tls.c \
-    r2core/rail/nic_watch.c
+    r2core/rail/nic_watch.c \
+    r2core/rail/port_verbs.c \
+    r2core/rail/port_verbs.h \
+    r2core/rail/port_watch.c \
+    r2core/rail/port_watch.h
 
 libr2core_la_SOURCES += \
     r2core/rail/probe.h \

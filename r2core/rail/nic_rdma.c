@@ -351,6 +351,25 @@ const char *r2_port_link_name(r2_port_link_t link)
     return (size_t) link < r2_array_count(names) ? names[link] : names[0];
 }
 
+void r2_nic_outage_text(const r2_nic_t *nic, char *text_p, size_t text_bytes)
+{
+    const int device_bytes = (int) strcspn(nic->rdma, ":");
+
+    switch (nic->outage) {
+    case R2_NIC_PORT_DOWN:
+        snprintf(text_p, text_bytes, "RDMA port %s is down", nic->rdma);
+        return;
+    case R2_NIC_DEVICE_DEAD:
+        snprintf(text_p, text_bytes, "RDMA device %.*s had a fatal error", device_bytes, nic->rdma);
+        return;
+    case R2_NIC_WORKS:
+    case R2_NIC_NO_LINK:
+    case R2_NIC_NO_ADDRESS:
+        break;
+    }
+    snprintf(text_p, text_bytes, "no carrier or no address");
+}
+
 const char *r2_gid_kind_name(r2_gid_kind_t kind)
 {
     static const char *const names[] = {"-", "InfiniBand", "RoCE v1", "RoCE v2"};

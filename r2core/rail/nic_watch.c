@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Watches links and addresses of NICs through netlink, without blocking.
+ * Watches links and addresses of NICs through netlink, and RDMA ports, without blocking.
  */
 #include "r2_config.h"
 
@@ -16,9 +16,13 @@
 #include <netlink/netlink.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
+#include "base/clock.h"
 #include "base/fork.h"
 #include "base/util.h"
+#include "rail/nic_parts.h"
+#include "rail/port_watch.h"
 
 #define R2_IFF_LOWER_UP     0x10000 /* <net/if.h> lacks it */
 #define R2_WATCH_ERRORS_MAX 4
@@ -38,16 +42,18 @@ typedef enum r2_watch_sync {
 
 /** One watched NIC. */
 typedef struct r2_watched {
-    r2_nic_t nic;        /* carrier and address are set when it is reported */
-    bool link;           /* up, running, with carrier */
-    uint32_t ipv4;       /* its address now, 0 = none */
-    bool listed;         /* in the dump that is coming: the link, then the address */
-    uint32_t other_ipv4; /* another address in that dump */
+    r2_nic_t nic;         /* carrier and address are set when it is reported */
+    bool link;            /* up, running, with carrier */
+    uint32_t ipv4;        /* its address now, 0 = none */
+    bool listed;          /* in the dump that is coming: the link, then the address */
+    uint32_t other_ipv4;  /* another address in that dump */
+    r2_port_watch_t port; /* its RDMA port, where that is followed */
 } r2_watched_t;
 
 /** The watch. Its owner serializes all calls. */
 typedef struct r2_watch {
     struct nl_sock *sock; /* owned */
+    int epoll_fd;         /* owned: netlink and ports; -1: netlink alone */
     r2_nic_upcalls_t upcalls;
     r2_watch_sync_t sync;
     bool sync_wanted; /* a dump has to be started (again) */
@@ -60,7 +66,10 @@ typedef struct r2_watch {
 static void r2_watch_report(r2_watch_t *watch, r2_watched_t *at)
 {
     if (watch->known) {
-        at->nic.carrier = at->link && 0 != at->ipv4;
+        at->nic.outage = !at->link       ? R2_NIC_NO_LINK
+                         : 0 == at->ipv4 ? R2_NIC_NO_ADDRESS
+                                         : r2_port_watch_outage(&at->port);
+        at->nic.carrier = R2_NIC_WORKS == at->nic.outage;
         at->nic.ipv4 = at->ipv4;
         watch->upcalls.changed(watch->upcalls.arg, (size_t) (at - watch->nics), &at->nic);
     }
@@ -229,7 +238,33 @@ static int r2_watch_fd(void *instance)
 {
     const r2_watch_t *watch = instance;
 
-    return nl_socket_get_fd(watch->sock);
+    return watch->epoll_fd >= 0 ? watch->epoll_fd : nl_socket_get_fd(watch->sock);
+}
+
+static uint64_t r2_watch_deadline_ns(void *instance)
+{
+    const r2_watch_t *watch = instance;
+    uint64_t deadline_ns = R2_NEVER_NS;
+
+    for (size_t i = 0; i < watch->count; ++i) {
+        deadline_ns = r2_min(deadline_ns, r2_port_watch_deadline_ns(&watch->nics[i].port));
+    }
+    return deadline_ns;
+}
+
+/* A port says that something is another: where it has the NIC's address is read anew, too. */
+static void r2_watch_poll_ports(r2_watch_t *watch)
+{
+    const uint64_t now_ns = r2_now_ns(r2_clock_system());
+
+    for (size_t i = 0; i < watch->count; ++i) {
+        r2_watched_t *at = &watch->nics[i];
+
+        if (r2_port_watch_poll(&at->port, now_ns)) {
+            r2_rdma_port_read("", at->nic.rdma, &at->nic, &at->nic.port);
+            r2_watch_report(watch, at);
+        }
+    }
 }
 
 static void r2_watch_poll(void *instance)
@@ -255,6 +290,9 @@ static void r2_watch_poll(void *instance)
     if (watch->sync_wanted && R2_WATCH_FOLLOWING == watch->sync) {
         r2_watch_dump(watch, R2_WATCH_LINKS);
     }
+    if (watch->epoll_fd >= 0) {
+        r2_watch_poll_ports(watch);
+    }
 }
 
 static void r2_watch_close(struct nl_sock *sock)
@@ -269,6 +307,7 @@ static const r2_nic_watch_ops_t r2_watch_ops = {
     .bind = r2_watch_bind,
     .fd = r2_watch_fd,
     .poll = r2_watch_poll,
+    .deadline_ns = r2_watch_deadline_ns,
 };
 
 r2_status_t r2_nic_watch_create(const r2_nic_t *nics, size_t count, r2_nic_watch_t *watch_p)
@@ -283,6 +322,7 @@ r2_status_t r2_nic_watch_create(const r2_nic_t *nics, size_t count, r2_nic_watch
     if (NULL == watch) {
         return R2_ERR_NO_MEMORY;
     }
+    watch->epoll_fd = -1;
     watch->count = count;
     for (size_t i = 0; i < count; ++i) {
         watch->nics[i].nic = nics[i];
@@ -313,12 +353,54 @@ err_free:
     return R2_ERR_SYSTEM;
 }
 
+/* One descriptor for all. @return false: there is none. */
+static bool r2_watch_gather(r2_watch_t *watch)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    watch->epoll_fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    if (watch->epoll_fd >= 0 &&
+        0 != epoll_ctl(watch->epoll_fd, EPOLL_CTL_ADD, nl_socket_get_fd(watch->sock), &event)) {
+        r2_fd_close(watch->epoll_fd);
+        watch->epoll_fd = -1;
+    }
+    return watch->epoll_fd >= 0;
+}
+
+void r2_nic_watch_ports(r2_nic_watch_t *instance, const r2_log_t *log)
+{
+    r2_watch_t *watch = instance->instance;
+
+    for (size_t i = 0; i < watch->count; ++i) {
+        r2_watched_t *at = &watch->nics[i];
+        r2_status_t status = R2_ERR_NO_DESCRIPTORS;
+
+        if ('\0' == at->nic.tls[0]) {
+            continue;
+        }
+        if (watch->epoll_fd >= 0 || r2_watch_gather(watch)) {
+            status = r2_port_watch_start(&at->port, at->nic.rdma, watch->epoll_fd);
+        }
+        if (R2_OK != status) {
+            r2_info(log,
+                    "rail %zu: RDMA port %s is not followed, its failure is found by timeout: %s",
+                    i, at->nic.rdma, r2_status_string(status));
+        }
+    }
+}
+
 void r2_nic_watch_destroy(r2_nic_watch_t *watch)
 {
     r2_watch_t *netlink = watch->instance;
 
     if (NULL == watch->ops) {
         return;
+    }
+    for (size_t i = 0; i < netlink->count; ++i) {
+        r2_port_watch_stop(&netlink->nics[i].port);
+    }
+    if (netlink->epoll_fd >= 0) {
+        r2_fd_close(netlink->epoll_fd);
     }
     r2_watch_close(netlink->sock);
     free(netlink);

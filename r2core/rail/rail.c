@@ -109,8 +109,7 @@ static r2_rail_device_t *r2_rail_device(const r2_rail_t *rail, bool is_rdma)
     return device;
 }
 
-/* Where the RDMA port has the NIC's address now; -1: the library chooses. */
-static int r2_rail_gid_index(const r2_rail_t *rail)
+int r2_rail_gid_index(const r2_rail_t *rail)
 {
     r2_rdma_port_t port;
 

@@ -91,6 +91,8 @@ static inline bool r2_rail_usable(const r2_rail_t *rail)
  */
 r2_status_t r2_rail_get(r2_rail_t *rail, bool is_rdma, uint32_t peer, uint32_t pending,
                         uint64_t now_ns, r2_rail_worker_t **worker_p);
+/** Where the rail's RDMA port has the NIC's address now, from sysfs; -1: UCX chooses. */
+int r2_rail_gid_index(const r2_rail_t *rail);
 /** An endpoint could not be opened on a worker: the next one may be of a device opened anew. */
 void r2_rail_doubt(r2_rail_worker_t *worker, r2_status_t status);
 /**

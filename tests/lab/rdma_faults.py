@@ -5,7 +5,8 @@ test_faults.py --rdma (docs/softverbs.md has what the NICs can do)."""
 
 import time
 
-from faultlab import fault, flows, nic, running
+from faultlab import LAB, LIVE_S, fault, flows, nic, running
+from labtest import until
 from rail_faults import test_end
 
 
@@ -28,14 +29,24 @@ def nic_episode(host, rail, *words, repair=("heal",)):
     return ", hit %s: %+.0f ms, lanes back after %.1f s" % (what, extra, back)
 
 
+def is_told(job, host, rail):
+    """The log names the rail with its device and port."""
+    name = "rail%d (soft%d:1) of %s-h%d is dead" % (rail, rail, LAB, host)
+    assert until(lambda: name in job.error_text(), LIVE_S), name + job.tail()
+
+
 def test_rdma_port_down():
-    """the port is down although its network device has carrier"""
-    return nic_episode(1, 2, "port-down")
+    """the port is down although its network device has carrier: told, with the port's name"""
+    said = nic_episode(1, 2, "port-down")
+    is_told(running(), 1, 2)
+    return said
 
 
 def test_rdma_device_dies():
     """the device dies: nothing that it was given is ever told; it is opened anew (DEVICE_FATAL)"""
-    return nic_episode(2, 1, "fatal")
+    said = nic_episode(2, 1, "fatal")
+    is_told(running(), 2, 1)
+    return said
 
 
 def test_rdma_device_dies_again():

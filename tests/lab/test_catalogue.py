@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 """Faults of the catalogue that need a kernel and a job that needs nothing but r2: test_catalogue.py
-[NAME...]
+[--rdma | --ud] [NAME...]
 
 The job is fault_job of bench/faults: allreduces with exact sums, rails only. What the ranks know is
 read from their event files; only liveness has limits.
@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.realp
                 + "/bench/faults")
 import figures
 from job import Job
-from labtest import R2LAB, TOP, r2lab, run_all, until
+from labtest import R2LAB, RDMA, TOP, UD, UP_RDMA, r2lab, run_all, until
 from rows import HOSTS, RAILS, RATE
 
 LAB = "cat%d" % os.getpid()
@@ -39,7 +39,8 @@ def fault(*words):
 
 def start(*mpirun):
     """A job that is under way."""
-    jobs.append(Job(LAB, BUILD, WORK, BYTES, 120, mpirun))
+    tls = RDMA * ("--mca", "coll_r2_tls", "ud" if UD else "rc")
+    jobs.append(Job(LAB, BUILD, WORK, BYTES, 120, (*tls, *mpirun)))
     jobs[-1].await_iterations(3, "start")
     return jobs[-1]
 
@@ -238,9 +239,10 @@ def main():
     if os.geteuid() != 0:
         print("tests on the lab need root")
         return 77
-    chosen = [globals()["test_" + name] for name in sys.argv[1:]] or TESTS
+    chosen = [globals()["test_" + name] for name in sys.argv[1:] if name[0] != "-"] or TESTS
     try:
-        r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", RATE)
+        r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", RATE,
+              *UP_RDMA)
         return run_all(chosen, recover, lambda: None)
     finally:
         for job in jobs:

@@ -17,6 +17,7 @@ tests_softverbs_libnic_la_SOURCES = $(SOFTVERBS_TALK) \
     tests/softverbs/nic/arrive.c \
     tests/softverbs/nic/datagram.c \
     tests/softverbs/nic/fault.c \
+    tests/softverbs/nic/files.c \
     tests/softverbs/nic/inject.c \
     tests/softverbs/nic/memory.c \
     tests/softverbs/nic/nic.h \
@@ -31,7 +32,6 @@ check_PROGRAMS += tests/softverbs/softverbs
 tests_softverbs_softverbs_SOURCES = \
     tests/softverbs/nic/commands.c \
     tests/softverbs/nic/control.c \
-    tests/softverbs/nic/files.c \
     tests/softverbs/nic/main.c \
     tests/softverbs/nic/sockets.c
 tests_softverbs_softverbs_CPPFLAGS = $(SOFTVERBS_CPPFLAGS)

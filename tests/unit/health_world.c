@@ -328,7 +328,7 @@ static void look_at_carrier(world_t *world, machine_t *machine)
     for (rail = 0; rail < world->rail_count; ++rail) {
         if (carrier[rail] != machine->carrier[rail]) {
             machine->carrier[rail] = carrier[rail];
-            r2_health_carrier(machine->health, rail, carrier[rail], world->now_ns);
+            r2_health_carrier(machine->health, rail, carrier[rail], "no carrier", world->now_ns);
         }
     }
 }

@@ -123,7 +123,7 @@ static void caught_init_as(caught_t *caught, uint32_t rank)
 static void caught_down(caught_t *caught, uint32_t rail, uint64_t now_ns)
 {
     caught->down[rail] = true;
-    r2_health_carrier(caught->health, rail, false, now_ns);
+    r2_health_carrier(caught->health, rail, false, "no carrier", now_ns);
 }
 
 static void caught_init(caught_t *caught)

@@ -265,9 +265,18 @@ static void lanes_take_what_is_reckoned_with(void **state)
     in_child(take_lanes, 1);
 }
 
+/** Hosts without RDMA take nothing for it. */
+static void ports_take_three_and_one(void **state)
+{
+    (void) state;
+    assert_int_equal(r2_fds_of_ports(0), 0);
+    assert_int_equal(r2_fds_of_ports(8), 25);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ports_take_three_and_one),
         cmocka_unit_test(free_ones_are_counted),
         cmocka_unit_test(limit_is_raised_to_the_need),
         cmocka_unit_test(ucx_survives_any_limit),

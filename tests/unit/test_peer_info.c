@@ -37,6 +37,7 @@ static r2_peer_info_t info_of(r2_peer_rail_t *rails, uint32_t count)
                                     .probe_bytes = 6};
         if (1 == i % 2) { /* RDMA ports on some */
             rails[i].rdma = "rc_verbs@ib:fe80000000000000";
+            rails[i].port = "mlx5_0:1";
         }
     }
     return (r2_peer_info_t){.users = 3, .host_id = 0x1122334455667788ull, .host_name = "h17",
@@ -57,6 +58,7 @@ static void assert_same(const r2_peer_rail_t *a, const r2_peer_rail_t *b)
     assert_int_equal(a->probe_bytes, b->probe_bytes);
     assert_memory_equal(a->probe, b->probe, a->probe_bytes);
     assert_string_equal(a->rdma, NULL == b->rdma ? "" : b->rdma);
+    assert_string_equal(a->port, NULL == b->port ? "" : b->port);
 }
 
 static void comes_back_as_it_was(void **state)
@@ -109,7 +111,7 @@ static void publishes_what_exists(void **state)
     info.post_bytes = 180;
     five = r2_peer_info_encode(&info, blob);
     assert_true(four < 600);
-    assert_int_equal(five - four, 1 + 5 + 1 + 4 + 1 + 4 + 1 + 26 + 1 + 6 + 1 + 1);
+    assert_int_equal(five - four, 1 + 5 + 1 + 4 + 1 + 4 + 1 + 26 + 1 + 6 + 2 + 2);
 }
 
 /* Both ends come to the same: RDMA where both have the same on one network, else TCP. */

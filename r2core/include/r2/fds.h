@@ -24,6 +24,10 @@
 #define R2_FDS_RAIL 3u
 #define R2_FDS_BASE 21u
 
+/** What following RDMA ports takes beside: one for all, and for each its device. */
+#define R2_FDS_PORT 3u
+size_t r2_fds_of_ports(uint32_t ports);
+
 /** Descriptors that r2 takes in a process with lanes to all others over all rails. */
 size_t r2_fds_of_job(uint32_t ranks, uint32_t rails);
 /** The same with so many lanes, each with a worker of its own, of whichever rail. */

@@ -62,6 +62,15 @@ typedef enum r2_rdma_lack {
     R2_RDMA_LACKS_DEVICE  /* that can be opened */
 } r2_rdma_lack_t;
 
+/** What keeps a NIC from carrying anything, as far as this host sees. */
+typedef enum r2_nic_outage {
+    R2_NIC_WORKS,
+    R2_NIC_NO_LINK,    /* down, or without carrier */
+    R2_NIC_NO_ADDRESS, /* no IPv4 address */
+    R2_NIC_PORT_DOWN,  /* its RDMA port is not active, whatever its network device says */
+    R2_NIC_DEVICE_DEAD /* its RDMA device had a fatal error, or is gone */
+} r2_nic_outage_t;
+
 /** One NIC as found on this host. Plain value. */
 typedef struct r2_nic {
     char name[R2_NIC_NAME_MAX]; /* network device, "rail0" */
@@ -73,7 +82,8 @@ typedef struct r2_nic {
     uint32_t ifindex;           /* kernel's index */
     uint32_t ipv4;              /* network byte order, 0 = none */
     uint8_t prefix_bits;        /* of ipv4's subnet */
-    bool carrier;               /* administratively up with carrier */
+    bool carrier;               /* administratively up with carrier; while it is watched: works */
+    r2_nic_outage_t outage;     /* while it is watched: why it has no carrier */
     uint64_t speed_bytes_per_s; /* 0 = unknown */
     int numa_node;              /* -1 = unknown */
     uint32_t distance; /* from this process's cores: 0 = same NUMA node; else what the firmware's
@@ -120,6 +130,9 @@ R2_EXPORT size_t r2_rdma_ports(const char *root, r2_rdma_seen_t *ports_p);
 R2_EXPORT const char *r2_port_state_name(r2_port_state_t state);
 /** "InfiniBand"; "-" if it is not known. */
 R2_EXPORT const char *r2_port_link_name(r2_port_link_t link);
+#define R2_NIC_OUTAGE_TEXT_MAX 80
+/** "RDMA port mlx5_0:1 is down": what keeps the NIC from carrying anything. */
+R2_EXPORT void r2_nic_outage_text(const r2_nic_t *nic, char *text_p, size_t text_bytes);
 /** "RoCE v2"; "-" if there is no GID. */
 R2_EXPORT const char *r2_gid_kind_name(r2_gid_kind_t kind);
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Asks; says what is wrong. Returns an exit status. */
 static int ask(const sv_request_t *request, sv_reply_t *reply_p)
@@ -82,6 +83,20 @@ int sv_command_counters(void)
     return each_device(print_counters);
 }
 
+/* Asks for a fault; says since when it may have had its effect, by CLOCK_MONOTONIC. */
+static int strike_at(const sv_request_t *request, sv_reply_t *reply_p)
+{
+    struct timespec at;
+    int status;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    status = ask(request, reply_p);
+    if (0 == status) {
+        printf("took effect at %lld.%09ld\n", (long long) at.tv_sec, at.tv_nsec);
+    }
+    return status;
+}
+
 int sv_command_fault(int argc, char **argv)
 {
     static const char *const names[SV_FAULT_KINDS] = {
@@ -112,5 +127,5 @@ int sv_command_fault(int argc, char **argv)
     fault->per_million = argc > 2 ? (uint32_t) (atof(argv[2]) * 1e6 + 0.5) : 0;
     fault->value = argc > 3 ? (uint32_t) strtoul(argv[3], NULL, 0) : 0;
     fault->seed = argc > 4 ? strtoull(argv[4], NULL, 0) : 0;
-    return ask(&request, &reply);
+    return strike_at(&request, &reply);
 }

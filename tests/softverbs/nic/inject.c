@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <string.h>
 
+/* What the host's files say is as new as the event. */
 void sv_port_event(sv_dev_t *dev, enum ibv_event_type type)
 {
+    sv_files_update(dev);
     for (sv_context_t *context = dev->nic->contexts; NULL != context; context = context->next) {
         if (context->dev == dev) {
             sv_tell_event(context, (uint32_t) type, 0);
