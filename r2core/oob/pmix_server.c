@@ -18,7 +18,7 @@
 /* The name space of a server, as seen:
  *   prterun-HOST-PID@0, prte-HOST-PID@0   PRRTE
  *   917700608, [14003,0]                  Open MPI 4.1's mpirun
- *   slurm.pmix.JOB.STEP                   Slurm
+ *   slurm.pmix.JOB.STEP, pmix-server      Slurm (24.11 leaves the library's own name)
  * PRRTE does not tell its version. From 3.0.1 on it tells jobs their session (until 3.0.11, and
  * again from 4), and with PMIx 5 there is no older one.
  */
@@ -71,7 +71,8 @@ r2_pmix_server_t r2_pmix_server_find(char *name_p, size_t name_bytes)
         return server;
     }
     r2_server_name(&self, name_p, name_bytes);
-    if (0 == strncmp(name_p, "slurm", 5) || '[' == name_p[0] || isdigit((unsigned char) *name_p)) {
+    if (0 == strncmp(name_p, "slurm", 5) || 0 == strcmp(name_p, "pmix-server") ||
+        '[' == name_p[0] || isdigit((unsigned char) name_p[0])) {
         server = R2_PMIX_SERVER_BREAKS;
     } else if (0 == strncmp(name_p, "prte", 4) &&
                (atoi(r2_oob_pmix_version()) >= 5 || r2_server_tells_session(&self))) {
