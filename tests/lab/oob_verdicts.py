@@ -5,9 +5,9 @@
 oob_verdicts.py [FAULTS] [WORD...]
 
 A lab of 4 hosts with 4 rails, on h1 to h3 all rails but one down, and a job under way. Links of h0
-go down, one by one, and all come back, until there were FAULTS (20); the time is until the last rank has the verdict. With
-each value of coll_r2_oob that is given (pmix mesh) a job of its own. Exit status 1: a rank did not
-know, or named something else.
+go down, one by one, and all come back, until there were FAULTS (20); the time is from the verdict
+of the first rank, whose NIC it is, to that of the last. With each value of coll_r2_oob that is
+given (pmix mesh) a job of its own. Exit status 1: a rank did not know, or named something else.
 """
 
 import os
