@@ -142,6 +142,7 @@ static r2_status_t r2_params_check_words(const r2_params_t *params, char *text_p
         const char *name, *word, *words;
     } rows[] = {
         {"probe", params->probe, "auto, connect, put"},
+        {"oob", params->oob, "auto, mesh, pmix"},
         {"gpu", params->gpu, "auto, decline, ignore"},
         {"gpu_p2p", params->gpu_p2p, "auto, pml, r2"},
         {"tls", params->tls, "auto, tcp, rc, ud"},

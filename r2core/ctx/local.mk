@@ -55,6 +55,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/parts.h \
     r2core/ctx/plan_text.c \
     r2core/ctx/plan_text.h \
+    r2core/ctx/posts.c \
+    r2core/ctx/posts.h \
     r2core/ctx/programs.c \
     r2core/ctx/programs.h \
     r2core/ctx/rail_log.c \

@@ -16,9 +16,9 @@
 #include "ctx/cost_source.h"
 #include "ctx/files.h"
 #include "ctx/host_id.h"
+#include "ctx/posts.h"
 #include "ctx/remedy.h"
 #include "ctx/state.h"
-#include "oob/mesh.h"
 #include "r2/gpu.h"
 #include "rail/probe_tcp.h"
 #include "telemetry/path.h"
@@ -29,7 +29,7 @@ typedef struct r2_ctx_real {
     r2_hello_t hello;
     r2_oob_t oob;
     r2_probe_t probe;
-    r2_post_t post;
+    r2_posts_t posts;
     r2_log_t log;
     r2_nic_watch_t watch;
     bool pair;     /* oob: of two jobs */
@@ -43,9 +43,7 @@ static void r2_ctx_real_free(r2_ctx_real_t *real)
     if (NULL != real->hello.ops) {
         r2_hello_tcp_destroy(&real->hello);
     }
-    if (NULL != real->post.ops) {
-        r2_mesh_destroy(&real->post);
-    }
+    r2_posts_close(&real->posts);
     if (NULL != real->probe.ops) {
         r2_probe_tcp_destroy(&real->probe);
     }
@@ -96,12 +94,7 @@ static r2_status_t r2_ctx_real_mesh(r2_ctx_real_t *real, const r2_ctx_config_t *
     };
     r2_status_t status = real->oob.ops->identity(real->oob.instance, &mesh.rank, &mesh.size);
 
-    if (R2_OK == status) {
-        status = r2_mesh_create(&mesh, &real->post);
-    }
-    return R2_OK == status
-               ? r2_mesh_address(&real->post, parts->post_address, &parts->post_address_bytes)
-               : status;
+    return R2_OK == status ? r2_posts_open(&real->posts, config, &real->log, &mesh, parts) : status;
 }
 
 /* What r2 cannot do yet, and others may do well. */
@@ -367,7 +360,6 @@ static r2_status_t r2_ctx_real_make(r2_ctx_real_t *real, const r2_ctx_config_t *
         parts->hello = real->hello;
         parts->oob = real->oob;
         parts->probe = real->probe;
-        parts->post = real->post;
         r2_ctx_real_watch(real, config, parts);
         parts->watch = real->watch;
         status = r2_ctx_assemble(config, parts, &ctx, text_p, text_bytes);

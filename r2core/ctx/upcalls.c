@@ -119,6 +119,14 @@ static void r2_upcall_message(void *arg, uint32_t rank, const void *data, size_t
     r2_note_notice(ctx->health, rank, data, bytes);
 }
 
+/* The launcher's word counts as that of others: whoever has a link to the process asks it. */
+static void r2_upcall_died(void *arg, uint32_t rank)
+{
+    r2_ctx_t *ctx = arg;
+
+    r2_note_gone(ctx->health, rank);
+}
+
 static void r2_upcall_probed(void *arg, uint64_t id, r2_probe_answer_t answer, uint64_t rtt_ns)
 {
     r2_ctx_t *ctx = arg;
@@ -233,7 +241,7 @@ static void r2_upcall_describe(void *arg, uint32_t rank, char *text_p, size_t te
 
 static void r2_upcalls_bind_beside(r2_ctx_t *ctx)
 {
-    const r2_post_upcalls_t post = {r2_upcall_message, ctx};
+    const r2_post_upcalls_t post = {r2_upcall_message, r2_upcall_died, ctx};
     const r2_probe_upcalls_t probe = {r2_upcall_probed, r2_upcall_heard, ctx};
     const r2_nic_upcalls_t nic = {r2_upcall_nic, ctx};
     const r2_hello_t *h = &ctx->core.net.hello;

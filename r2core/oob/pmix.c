@@ -17,9 +17,8 @@
 #include "oob/pmix_value.h"
 
 /*
- * Put and commit before the launcher's fence, get after it. No PMIx event is ever sent: some
- * servers do not survive one. PMIx_Init() and PMIx_Finalize() count references, beside those of
- * MPI.
+ * Put and commit before the launcher's fence, get after it. PMIx_Init() and PMIx_Finalize() count
+ * references, beside those of MPI.
  */
 
 /** The instance. PMIx calls are thread safe; the rest is constant after create. */

@@ -20,6 +20,8 @@
  * the job. */
 typedef struct r2_post_upcalls {
     void (*received)(void *arg, uint32_t rank, const void *data, size_t bytes);
+    /** The launcher says that a process of the job has died. NULL: nobody wants to know. */
+    void (*died)(void *arg, uint32_t rank);
     void *arg; /* borrowed: outlives the driver */
 } r2_post_upcalls_t;
 
@@ -27,8 +29,8 @@ typedef struct r2_post_upcalls {
  * A driver may lose, delay, duplicate and reorder messages: whoever needs more acknowledges. It
  * keeps a bounded number of messages per peer and drops the oldest above that. Drivers: mesh
  * (authenticated TCP, connections opened on demand and closed when idle; management network first,
- * rails second), loop (many ranks in one process, with seeded loss, delay, duplicates and
- * reordering). PMIx events are a driver of their own where the launcher can carry them.
+ * rails second), events (PMIx, where the launcher can carry them), both (these two at one time),
+ * sim (many ranks in one process, with seeded loss, delay, duplicates and reordering).
  */
 typedef struct r2_post_ops {
     const char *name;

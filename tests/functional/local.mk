@@ -230,6 +230,10 @@ check_PROGRAMS += tests/functional/oob_pmix
 tests_functional_oob_pmix_SOURCES = tests/functional/oob_pmix.c
 tests_functional_oob_pmix_CPPFLAGS = $(AM_CPPFLAGS)
 tests_functional_oob_pmix_LDADD = $(R2_TEST_LIBS) $(PMIX_LIBS)
+check_PROGRAMS += tests/functional/oob_events
+tests_functional_oob_events_SOURCES = tests/functional/oob_events.c
+tests_functional_oob_events_CPPFLAGS = $(AM_CPPFLAGS)
+tests_functional_oob_events_LDADD = $(R2_TEST_LIBS) $(PMIX_LIBS)
 EXTRA_DIST += tests/lab/test_oob_pmix.py
 
 check_PROGRAMS += tests/functional/datatypes

@@ -45,7 +45,7 @@ static void try_places(const uint8_t *bytes, size_t count)
 static void try_request(const uint8_t *bytes, size_t count)
 {
     trial_t trial = {0};
-    const r2_post_upcalls_t upcalls = {trial_received, &trial};
+    const r2_post_upcalls_t upcalls = {.received = trial_received, .arg = &trial};
 
     if (R2_OK == r2_mesh_request_read(bytes, count, RANKS, &upcalls)) {
         fuzz_check(count ==

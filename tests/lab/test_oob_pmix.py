@@ -10,6 +10,7 @@ Needs tests/functional/oob_pmix, tests/functional/hello_mpi and tools/r2_info of
 
 import json
 import os
+import shutil
 import sys
 
 sys.dont_write_bytecode = True
@@ -17,6 +18,7 @@ from labtest import TOP, r2lab, run_all
 
 LAB = "op%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
+PRRTE = shutil.which("prterun") is not None     # Open MPI 5.0: its launcher carries events
 
 
 def run(*arguments):
@@ -76,6 +78,27 @@ def test_enabled_asks():
         assert "this job does without" in said and "in use on" not in said, said
 
 
+def test_events():
+    """what the launcher is; where it carries events, a burst of them, and one to and fro"""
+    said = run(BUILD + "/tests/functional/oob_events", "carries" if PRRTE else "breaks")
+    assert "oob_events: server" in said, said
+    assert said.count("messages in") == (4 if PRRTE else 0), said
+    return ", " + said[said.index("to and fro"):].strip() if PRRTE else ""
+
+
+def test_events_forced():
+    """coll_r2_oob = pmix: a launcher that does not survive events is told of and sent none, and
+    one that carries them gets some; mesh: none"""
+    for oob in ("auto", "pmix", "mesh"):
+        said = run("--mca", "coll", "r2", "--mca", "coll_r2_verbose", 2, "--mca", "coll_r2_oob",
+                   oob, BUILD + "/tests/functional/hello_mpi")
+        assert "4 ranks, sum 4" in said, said
+        told = said.count("does not survive an event")
+        used = said.count("notices also go as PMIx events: success")
+        assert told == (oob == "pmix" and not PRRTE), (oob, said)
+        assert used == (oob != "mesh" and PRRTE), (oob, said)
+
+
 def test_info():
     """r2_info on a host: its rails, and a rail that is down"""
     words = ["exec", "--name", LAB, "h1", "env", "OMPI_MCA_coll_r2_rails=rail*",
@@ -100,7 +123,7 @@ def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", 2, "--rails", 2, "--rate", "100mbit")
     return run_all([test_all, test_silent, test_silent_asks, test_enabled, test_enabled_asks,
-                    test_info], lambda: None, down)
+                    test_events, test_events_forced, test_info], lambda: None, down)
 
 
 sys.exit(main())

@@ -112,7 +112,7 @@ static t_world_t *t_world_new(uint64_t seed)
     assert_true(NULL != world->sim && NULL != world->post && NULL != world->probe);
     for (uint32_t i = 0; i < T_NODES; ++i) {
         t_node_t *node = &world->nodes[i];
-        const r2_post_upcalls_t post_upcalls = {t_received, node};
+        const r2_post_upcalls_t post_upcalls = {.received = t_received, .arg = node};
         const r2_probe_upcalls_t probe_upcalls = {t_result, t_heard, node};
 
         node->world = world;

@@ -170,10 +170,10 @@ def test_rails():
         assert (nic("h0")["sent"] > before) == (tls != "tcp"), (tls, before)
 
 
-def r2_job(ranks, *words, **env):
+def r2_job(ranks, *words, by="slot", **env):
     """A job over the RDMA rails; what it says."""
     return "".join(r2lab("run", "--name", LAB, "--timeout", 80, "--p2p", "mgmt", "-n", ranks,
-                         "--map-by", "slot", "--host", "%s-h0:2,%s-h1:2" % (LAB, LAB), *words,
+                         "--map-by", by, "--host", "%s-h0:2,%s-h1:2" % (LAB, LAB), *words,
                          env={"OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": "rc", **env}))
 
 
@@ -251,8 +251,8 @@ def registrations(put):
     counts, more = [], 160
     for calls in (5, 5 + more):
         before = nic("h0")["registered"], nic("h0", "soft1")["registered"]
-        r2_job(2, "--map-by", "node", "--mca", "coll_r2_put", put,
-               BUILD + "/bench/osu/r2_allreduce", "-m", "4194304:4194304", "-i", calls, "-x", "2")
+        r2_job(2, "--mca", "coll_r2_put", put, BUILD + "/bench/osu/r2_allreduce", "-m",
+               "4194304:4194304", "-i", calls, "-x", "2", by="node")
         counts.append(nic("h0")["registered"] - before[0] +
                       nic("h0", "soft1")["registered"] - before[1])
     assert 0 < counts[1] < counts[0] + more / 2, counts

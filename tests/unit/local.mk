@@ -410,6 +410,9 @@ check_PROGRAMS += tests/unit/test_mesh_netns
 tests_unit_test_mesh_netns_SOURCES = tests/unit/test_mesh_netns.c tests/unit/moved_clock.h \
     tests/unit/two_hosts.h
 tests_unit_test_mesh_netns_LDADD = $(R2_TEST_LIBS) $(SODIUM_LIBS)
+check_PROGRAMS += tests/unit/test_posts
+tests_unit_test_posts_SOURCES = tests/unit/test_posts.c
+tests_unit_test_posts_LDADD = $(R2_TEST_LIBS)
 
 # What help texts say about health
 check_PROGRAMS += tests/unit/test_describe

@@ -68,7 +68,7 @@ static r2_status_t t_end_open(t_end_t *end, uint32_t rank, const char *nics, con
                                      .rail_count = 2,
                                      .give_up_ns = T_GIVE_UP_NS,
                                      .lookup = t_lookup};
-    const r2_post_upcalls_t upcalls = {t_received, end};
+    const r2_post_upcalls_t upcalls = {.received = t_received, .arg = end};
     r2_status_t status;
 
     memset(end, 0, sizeof(*end));
@@ -459,7 +459,7 @@ static void test_malformed(void **state)
     uint8_t request[R2_HELLO_BYTES_MAX];
     r2_mesh_places_t places;
     t_end_t end = {0};
-    const r2_post_upcalls_t upcalls = {t_received, &end};
+    const r2_post_upcalls_t upcalls = {.received = t_received, .arg = &end};
     size_t bytes = r2_mesh_request_begin(2, request);
 
     (void) state;

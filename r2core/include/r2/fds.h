@@ -19,10 +19,10 @@
 #define R2_FDS_OPENING      2u /* of an endpoint and the connect request that opens its lane */
 #define R2_FDS_SLACK        4u /* sockets of a moment: UCX's for the NIC, calls of ours */
 
-/* Of r2 itself: listeners and probes of each rail; epoll, timers, netlink, files, the inbox, the
- * reserve of the transport. */
+/* Of r2 itself: listeners and probes of each rail; epoll, timers, netlink, files, the inbox, PMIx
+ * events (two), the reserve of the transport. */
 #define R2_FDS_RAIL 3u
-#define R2_FDS_BASE 21u
+#define R2_FDS_BASE 23u
 
 /** What following RDMA ports takes beside: one for all, and for each its device. */
 #define R2_FDS_PORT 3u
