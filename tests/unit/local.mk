@@ -195,8 +195,14 @@ tests_unit_test_exec_device_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.
 if R2_KERNELS
 # They include mem/kernels.c.
 tests/unit/test_exec.o tests/unit/test_exec_data.o tests/unit/test_exec_device.o \
+    tests/unit/test_exec_loan.o \
     tests/unit/test_exec_rows.o tests/unit/test_exec_staged.o: r2core/mem/kernels_ptx.h
 endif
+check_PROGRAMS += tests/unit/test_exec_loan
+tests_unit_test_exec_loan_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
+    tests/unit/test_exec_loan.c \
+    tests/fakecuda/parts.h
+tests_unit_test_exec_loan_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
 check_PROGRAMS += tests/unit/test_exec_rows
 tests_unit_test_exec_rows_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
     tests/unit/test_exec_rows.c \
@@ -434,5 +440,8 @@ tests_unit_test_mem_SOURCES = tests/unit/test_mem.c tests/fakecuda/parts.h
 tests_unit_test_mem_LDADD = $(R2_TEST_LIBS) tests/fakecuda/libcuda.la
 tests_unit_test_mem_queue_SOURCES = tests/unit/test_mem_queue.c tests/fakecuda/parts.h
 tests_unit_test_mem_queue_LDADD = $(R2_TEST_LIBS) tests/fakecuda/libcuda.la
+check_PROGRAMS += tests/unit/test_mem_share
+tests_unit_test_mem_share_SOURCES = tests/unit/test_mem_share.c
+tests_unit_test_mem_share_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_cuda_api_SOURCES = tests/unit/test_cuda_api.c
 tests_unit_test_cuda_api_CPPFLAGS = -I$(top_srcdir) $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
