@@ -22,6 +22,7 @@
 
 #include "mem/queue.h"
 #include "mem/share.h"
+#include "r2/schedule.h"
 #include "r2/status.h"
 
 struct r2_exec;
@@ -71,8 +72,9 @@ typedef struct r2_loan {
     struct r2_exec_op *op;                 /* borrowed */
     r2_loan_state_t state;
     bool in_busy;
-    bool is_whole;  /* RECV: the message is here */
-    bool is_direct; /* RECV: it is read into the user's memory */
+    bool is_whole;      /* RECV: the message is here */
+    bool is_direct;     /* RECV: it is read into the user's memory */
+    r2_status_t failed; /* of a message about it; R2_OK */
     uint8_t word;
     uint32_t posted;         /* tag bits of our receive that waits; 0: none */
     uint32_t sending;        /* messages of ours that are under way */
@@ -96,7 +98,7 @@ typedef struct r2_loans {
 void r2_loans_init(r2_loans_t *loans, r2_mem_t *mem, uint64_t least_bytes);
 /** No run is left. Also for zeros. */
 void r2_loans_fini(r2_loans_t *loans);
-/** Goes on with all of which there is news. @return ops that ended, or began anew. */
+/** Goes on with all of which there is news (loan_step.c). @return ops that ended, or began anew. */
 unsigned r2_loans_run(struct r2_engine *engine);
 
 /* ---- of a run: for exec/ only ---- */
@@ -111,6 +113,22 @@ r2_status_t r2_loan_offer(struct r2_exec *exec, uint32_t op);
 r2_status_t r2_loan_await(struct r2_exec *exec, uint32_t op);
 /** The message of an op with a loan is complete, or failed. @return true: so is the op. */
 bool r2_loan_sent(r2_loan_t *loan, r2_status_t status);
+/* of loan*.c */
+uint32_t r2_loan_index(const r2_loan_t *loan);
+const r2_op_t *r2_loan_op(const r2_loan_t *loan);
+/** The process at the other end. */
+uint32_t r2_loan_peer(const struct r2_exec *exec, uint32_t op);
+/** On and off the list of loans of which there is news. */
+void r2_loan_note(r2_loan_t *loan);
+void r2_loan_unnote(r2_loan_t *loan);
+/** Sends something about it. @param bits R2_LOAN_.. @param data borrowed while loan->sending
+ * counts it @return R2_OK: it is away, or under way; or an error. */
+r2_status_t r2_loan_send(r2_loan_t *loan, uint32_t bits, const void *data, size_t bytes);
+/** Awaits something about it: state and news say when it is here. */
+r2_status_t r2_loan_recv(r2_loan_t *loan, uint32_t bits, void *data, size_t bytes);
+/** It is awaited no more. @param bits 0: the message itself */
+void r2_loan_unpost(const r2_loan_t *loan, uint32_t bits);
+
 /** Nothing more happens to the run's loans. */
 void r2_loans_leave(struct r2_exec *exec);
 /** Gives their memory back. No copy is under way. */

@@ -16,20 +16,6 @@
  * that a host has as a rule. */
 #define R2_EXEC_LAST_SENDS 4u
 
-r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_op_t *op)
-{
-    r2_tag_t tag = exec->args.tag;
-
-    tag.id = op->tag;
-    return tag;
-}
-
-/* Plan and what only the two ends of its message know. The low bits of a plan's digest stay. */
-uint32_t r2_exec_digest(const r2_exec_t *exec, const r2_op_t *op)
-{
-    return exec->schedule->digest ^ op->mark << R2_DIGEST_KIND_BITS;
-}
-
 /* Who receives an op's message sends the answer to an offer. */
 static r2_op_kind_t r2_exec_kind_of(r2_op_kind_t kind, uint32_t tag)
 {

@@ -13,6 +13,7 @@
 #include "exec/exec.c"
 #include "exec/fuse.c"
 #include "exec/loan.c"
+#include "exec/loan_step.c"
 #include "exec/ops.c"
 #include "exec/pins.c"
 #include "exec/place.c"
