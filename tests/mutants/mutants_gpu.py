@@ -79,9 +79,10 @@ MUTANTS_GPU = [
      "exec->stage->touch->dst[index], R2_STAGE_MISSING", "exec->stage->touch->dst[index], 0",
      BORROW),
     ("handles-go-by-address", "mem/share.c",
-     "        if (id == shares->own[i].id) {", "        if (0 != id + shares->own[i].id) {", SHARE),
+     "        if (id == shares->own[i].id) {", "        if (0 != shares->own[i].id) {", SHARE),
     ("what-is-freed-stays-open", "mem/share.c",
-     "share->id != opened->id &&\n", "share->id != opened->id && share->id == owner &&\n", SHARE),
+     "share->id != opened->id &&\n",
+     "share->id != opened->id && share->id == owner &&\n", SHARE),
     ("drivers-are-asked-again", "mem/kernels.c",
      "R2_ERR_GPU == status ? R2_KERNEL_REFUSED", "R2_ERR_GPU == status ? R2_KERNEL_IDLE", DEVICE),
 ]
