@@ -49,6 +49,8 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     net->epoll_fd = -1;
     r2_upcalls_bind(ctx);
     r2_engine_init(&ctx->core.engine, net, 2 * ctx->core.params.scratch_bytes + R2_KEEP_BYTES);
+    r2_loans_init(&ctx->core.engine.loans, NULL == parts->gpu_driver ? NULL : &ctx->core.mem,
+                  ctx->core.params.gpu_ipc_bytes);
     if (NULL != parts->gpu_driver) {
         r2_mem_init(&ctx->core.mem, parts->gpu_driver);
         r2_staging_init(&ctx->core.engine.staging, &ctx->core.mem, ctx->core.params.pinned_bytes);
@@ -91,6 +93,7 @@ static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
         .users = (0 == ctx->config.users ? R2_USER_COLL | R2_USER_P2P | R2_USER_ONE_HOST
                                          : ctx->config.users) |
                  (r2_ctx_has_gpu(ctx) ? R2_USER_GPU : 0u) |
+                 (NULL != ctx->core.mem.driver.library ? R2_USER_DRIVER : 0u) |
                  (parts->local && ctx->core.params.local && NULL == ctx->core.mem.driver.library
                       ? R2_USER_SHARES
                       : 0u),

@@ -51,6 +51,7 @@ r2_status_t r2_mem_block_get(r2_ctx_t *ctx, const r2_mem_at_t *at, uint64_t byte
                              r2_mem_block_t **block_p, void **bytes_p)
 {
     r2_staging_t *staging = &ctx->core.engine.staging;
+    r2_mem_at_t pinned = {.kind = R2_MEM_HOST};
     r2_pin_t *block = NULL;
     r2_status_t status;
 
@@ -60,10 +61,14 @@ r2_status_t r2_mem_block_get(r2_ctx_t *ctx, const r2_mem_at_t *at, uint64_t byte
     r2_core_enter(&ctx->core);
     status = r2_staging_follow(staging, at);
     if (R2_OK == status) {
-        block = r2_pins_get(&staging->pins, bytes);
-        status = NULL == block ? R2_ERR_NO_MEMORY : R2_OK;
+        block = r2_pins_kept(&staging->pins, bytes);
+        pinned = staging->pins.at;
     }
     r2_core_leave(&ctx->core);
+    if (R2_OK == status && NULL == block) { /* others go on meanwhile */
+        block = r2_pins_new(&ctx->core.mem, &pinned, bytes);
+        status = NULL == block ? R2_ERR_NO_MEMORY : R2_OK;
+    }
     if (R2_OK == status) {
         *block_p = block;
         *bytes_p = block->memory;

@@ -20,6 +20,7 @@ void r2_engine_init(r2_engine_t *engine, r2_net_t *net, uint64_t keep_bytes)
 
 void r2_engine_fini(r2_engine_t *engine)
 {
+    r2_loans_fini(&engine->loans);
     r2_staging_fini(&engine->staging);
     r2_blocks_fini(&engine->blocks);
 }
@@ -69,14 +70,14 @@ static unsigned r2_engine_complete_reduced(r2_exec_t *exec)
     uint32_t op = R2_OP_NONE;
 
     while (!exec->over && R2_OK == (status = r2_stage_reduced(exec, &op))) {
-        r2_exec_reduced(exec, op, R2_OK);
+        r2_exec_ended(exec, op, R2_OK);
         ++completed;
     }
     if (!exec->over && R2_ERR_NOT_FOUND == status) {
         status = r2_stage_launch(exec);
     }
     if (!exec->over && status < 0) {
-        r2_exec_reduced(exec, op, status);
+        r2_exec_ended(exec, op, status);
     }
     return completed;
 }
@@ -119,9 +120,10 @@ static unsigned r2_engine_run_copying(r2_engine_t *engine, bool app)
 
 unsigned r2_engine_run(r2_engine_t *engine, bool app)
 {
-    unsigned started = NULL == engine->staging.copying ? 0 : r2_engine_run_copying(engine, app);
+    unsigned started = NULL == engine->loans.busy ? 0 : r2_loans_run(engine);
     r2_exec_t *exec, *next;
 
+    started += NULL == engine->staging.copying ? 0 : r2_engine_run_copying(engine, app);
     while (NULL != (exec = r2_engine_take(engine, app))) {
         started += r2_exec_run(exec);
     }

@@ -75,6 +75,8 @@ void r2_exec_fini(r2_exec_t *exec)
     for (uint32_t i = 0; exec->packed_bytes > 0 && i < exec->schedule->op_count; ++i) {
         r2_blocks_put(&exec->engine->blocks, exec->ops[i].packed, exec->schedule->ops[i].bytes);
     }
+    r2_stage_end(exec);
+    r2_loans_free(exec);
     r2_stage_fini(exec);
     r2_blocks_put(&exec->engine->blocks, exec->ops, exec->state_bytes);
     r2_blocks_put(&exec->engine->blocks, exec->scratch, exec->schedule->scratch_bytes);
@@ -86,6 +88,7 @@ void r2_exec_fini(r2_exec_t *exec)
 void r2_exec_leave(r2_exec_t *exec)
 {
     r2_stage_leave(exec);
+    r2_loans_leave(exec);
     if (exec->in_ready) {
         exec->in_ready = false;
         DL_DELETE(exec->engine->ready, exec);
@@ -190,7 +193,7 @@ static void r2_exec_op_done(void *arg, r2_status_t status)
     r2_exec_op_t *handle = arg;
     r2_exec_t *exec = handle->exec;
 
-    if (exec->over) {
+    if (exec->over || (NULL != handle->loan && !r2_loan_sent(handle->loan, status))) {
         return;
     }
     if (R2_OK != status) {
@@ -204,10 +207,16 @@ static void r2_exec_op_done(void *arg, r2_status_t status)
 /* @return false: the op cannot start yet: no room to pack what it sends. */
 static bool r2_exec_begin_op(r2_exec_t *exec, uint32_t index)
 {
-    const r2_status_t status = r2_exec_perform(exec, index, r2_exec_op_done);
+    r2_status_t status;
 
-    exec->sending +=
-        R2_OP_SEND == exec->schedule->ops[index].kind && R2_IN_PROGRESS == status ? 1 : 0;
+    if (NULL != exec->stage) {
+        r2_stage_begin(exec, index);
+    }
+    status = r2_exec_perform(exec, index, r2_exec_op_done);
+    exec->sending += R2_OP_SEND == exec->schedule->ops[index].kind && R2_IN_PROGRESS == status &&
+                             !r2_loan_is_on(&exec->ops[index])
+                         ? 1
+                         : 0;
     if (R2_OK == status) {
         r2_exec_op_complete(exec, index);
     } else if (R2_ERR_AGAIN == status) {
@@ -235,8 +244,11 @@ static bool r2_exec_start_op(r2_exec_t *exec, uint32_t index)
     return true;
 }
 
-void r2_exec_reduced(r2_exec_t *exec, uint32_t op, r2_status_t status)
+void r2_exec_ended(r2_exec_t *exec, uint32_t op, r2_status_t status)
 {
+    if (exec->over) {
+        return;
+    }
     if (R2_OK != status) {
         r2_exec_finish(exec, status);
     } else {

@@ -8,6 +8,7 @@
 #define R2_EXEC_H
 
 #include "base/blocks.h"
+#include "exec/loan.h"
 #include "exec/program.h"
 #include "exec/staging.h"
 #include "link/link.h"
@@ -25,6 +26,7 @@ typedef struct r2_engine {
     struct r2_exec *finished;
     r2_blocks_t blocks; /* memory of runs: state, scratch, packed sends */
     r2_staging_t staging;
+    r2_loans_t loans;
 } r2_engine_t;
 
 /** What one run needs besides its schedule. */
@@ -55,7 +57,10 @@ typedef struct r2_exec_op {
     bool done;
     /* SEND: was started with the RECV op whose bytes it passes on. RECV: there are such */
     bool follows;
-    bool fused; /* RECV: its chunks were reduced as they came */
+    bool fused;      /* RECV: its chunks were reduced as they came */
+    bool unlent;     /* SEND: what it sends is not offered */
+    bool direct;     /* RECV: it was read into the user's memory, and not into the copy */
+    r2_loan_t *loan; /* borrowed: in exec->loans; or NULL */
 } r2_exec_op_t;
 
 /** One collective under way. */
@@ -68,6 +73,7 @@ typedef struct r2_exec {
     char *scratch;                               /* owned: a block of the engine, or of the stage */
     r2_staged_t *stage;                          /* owned; NULL: both buffers are the CPU's */
     struct r2_exec *copying_prev, *copying_next; /* in engine->staging.copying */
+    r2_loan_t *loans;                            /* owned list: blocks of the engine */
     r2_exec_op_t *ops;  /* owned: a block of the engine; parallel to schedule->ops */
     size_t state_bytes; /* of that block: ops, queue, held */
     uint32_t *queue;    /* ops that may start; each enters once */
@@ -135,8 +141,8 @@ r2_exec_t *r2_engine_collect(r2_engine_t *engine);
 
 /* ---- for exec/ only ---- */
 
-/** The GPU has done an op, or not: then the run ends. */
-void r2_exec_reduced(r2_exec_t *exec, uint32_t op, r2_status_t status);
+/** The GPU has done an op, or a peer has, or not: then the run ends. */
+void r2_exec_ended(r2_exec_t *exec, uint32_t op, r2_status_t status);
 /** Loads of an op that waits for them have ended, well or not. */
 void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status);
 /** What is complete was stored, or not: finishes the run if that was all, or with an error. */
@@ -149,6 +155,9 @@ void r2_exec_pass_on(void *arg, uint64_t bytes);
  * @return R2_OK; R2_IN_PROGRESS: `done` will be called; R2_ERR_AGAIN: no room to pack what it
  * sends; or an error. */
 r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t op, r2_link_done_fn_t done);
+/** What a message of an op says: where it belongs, and by which plan. */
+r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_op_t *op);
+uint32_t r2_exec_digest(const r2_exec_t *exec, const r2_op_t *op);
 /** The copy that stands for a buffer; NULL: ops work on the buffer. */
 const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf);
 /** Where ops find a region: in the buffer, or in the copy that stands for it. */

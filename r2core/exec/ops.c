@@ -16,23 +16,21 @@
  * that a host has as a rule. */
 #define R2_EXEC_LAST_SENDS 4u
 
-static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_op_t *op)
+/* Who receives an op's message sends the answer to an offer. */
+static r2_op_kind_t r2_exec_kind_of(r2_op_kind_t kind, uint32_t tag)
 {
-    r2_tag_t tag = exec->args.tag;
-
-    tag.id = op->tag;
-    return tag;
+    if (R2_LOAN_ANSWER != (tag & R2_LOAN_MASK)) {
+        return kind;
+    }
+    return R2_OP_SEND == kind ? R2_OP_RECV : R2_OP_SEND;
 }
 
-/* Plan and what only the two ends of its message know. The low bits of a plan's digest stay. */
-static uint32_t r2_exec_digest(const r2_exec_t *exec, const r2_op_t *op)
-{
-    return exec->schedule->digest ^ op->mark << R2_DIGEST_KIND_BITS;
-}
-
-bool r2_exec_has_op(const r2_exec_t *exec, r2_op_kind_t kind, uint32_t rank, uint32_t tag,
+bool r2_exec_has_op(const r2_exec_t *exec, r2_op_kind_t asked, uint32_t rank, uint32_t id,
                     uint32_t digest)
 {
+    const r2_op_kind_t kind = r2_exec_kind_of(asked, id);
+    const uint32_t tag = id & ~R2_LOAN_MASK;
+
     for (uint32_t i = 0; i < exec->schedule->op_count; ++i) {
         const r2_op_t *op = &exec->schedule->ops[i];
 
@@ -106,8 +104,12 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .arg = handle,
     };
     r2_link_t *link;
-    r2_status_t status = r2_exec_pack(exec, op, handle);
+    r2_status_t status;
 
+    if (r2_loan_is_on(handle)) {
+        return r2_loan_offer(exec, (uint32_t) (handle - exec->ops));
+    }
+    status = r2_exec_pack(exec, op, handle);
     if (R2_OK != status) {
         return status;
     }
@@ -191,9 +193,16 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .arg = handle,
     };
     r2_link_t *link;
-    r2_status_t status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
+    r2_status_t status = fused ? R2_OK : r2_loan_await(exec, (uint32_t) (handle - exec->ops));
 
-    return R2_OK == status ? r2_link_recv(link, &args) : status;
+    if (R2_OK == status) {
+        status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
+    }
+    status = R2_OK == status ? r2_link_recv(link, &args) : status;
+    if (R2_OK == status && NULL != handle->loan) {
+        (void) r2_loan_sent(handle->loan, R2_OK);
+    }
+    return status;
 }
 
 static void r2_exec_transfer(r2_exec_t *exec, const r2_region_t *region, uint64_t offset,

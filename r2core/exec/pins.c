@@ -58,15 +58,26 @@ void r2_pins_forget(r2_pins_t *pins)
     }
 }
 
-static r2_pin_t *r2_pins_new(r2_pins_t *pins, size_t length)
+static size_t r2_pins_length(size_t bytes)
+{
+    size_t length = R2_PINS_BYTES;
+
+    while (length < bytes) {
+        length *= 2;
+    }
+    return length;
+}
+
+r2_pin_t *r2_pins_new(r2_mem_t *mem, const r2_mem_at_t *at, size_t bytes)
 {
     r2_pin_t *pin = calloc(1, sizeof(*pin));
+    const size_t length = r2_pins_length(bytes);
     void *memory = NULL;
 
     if (NULL == pin) {
         return NULL;
     }
-    pin->is_heap = R2_OK != r2_mem_pin(pins->mem, &pins->at, length, &memory);
+    pin->is_heap = R2_OK != r2_mem_pin(mem, at, length, &memory);
     pin->memory = pin->is_heap ? aligned_alloc(R2_PINS_BYTES, length) : memory;
     pin->bytes = length;
     if (NULL == pin->memory) {
@@ -76,19 +87,23 @@ static r2_pin_t *r2_pins_new(r2_pins_t *pins, size_t length)
     return pin;
 }
 
-r2_pin_t *r2_pins_get(r2_pins_t *pins, size_t bytes)
+r2_pin_t *r2_pins_kept(r2_pins_t *pins, size_t bytes)
 {
-    size_t length = R2_PINS_BYTES;
+    const size_t length = r2_pins_length(bytes);
 
-    while (length < bytes) {
-        length *= 2;
-    }
     for (r2_pin_t **at = &pins->free; NULL != *at; at = &(*at)->next) {
         if ((*at)->bytes == length) {
             return r2_pins_unlink(pins, at);
         }
     }
-    return r2_pins_new(pins, length);
+    return NULL;
+}
+
+r2_pin_t *r2_pins_get(r2_pins_t *pins, size_t bytes)
+{
+    r2_pin_t *pin = r2_pins_kept(pins, bytes);
+
+    return NULL == pin ? r2_pins_new(pins->mem, &pins->at, bytes) : pin;
 }
 
 /* The oldest ones make room. */

@@ -35,6 +35,11 @@ void r2_pins_fini(r2_pins_t *pins);
 /** Memory that the driver copies to and from, aligned to 64 bytes. Pinned, or where that is short
  * any: copies are slower then. @return NULL: there is none. */
 r2_pin_t *r2_pins_get(r2_pins_t *pins, size_t bytes);
+/** As r2_pins_get(), of what is kept only. @return NULL: none of that length. */
+r2_pin_t *r2_pins_kept(r2_pins_t *pins, size_t bytes);
+/** As r2_pins_get(), anew. Without the engine lock: drivers take long for it, and may wait for the
+ * application's work. @param at r2_pins_t.at. */
+r2_pin_t *r2_pins_new(r2_mem_t *mem, const r2_mem_at_t *at, size_t bytes);
 /** @param pin NULL: nothing. */
 void r2_pins_put(r2_pins_t *pins, r2_pin_t *pin);
 /** The device was reset: what was kept is not there any more. */

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Where the regions of a run lie: in the caller's buffers, in copies of them, or in scratch memory.
+ * Where the regions of a run lie: in the caller's buffers, in copies of them, or in scratch memory;
+ * and where its messages belong.
  */
 #include "r2_config.h"
 
@@ -45,4 +46,18 @@ const r2_convertor_t *r2_exec_convertor(const r2_exec_t *exec, const r2_region_t
     }
     convertor = &exec->args.convertors[R2_BUF_IN == region->buf ? 0 : 1];
     return NULL == convertor->move ? NULL : convertor;
+}
+
+r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_op_t *op)
+{
+    r2_tag_t tag = exec->args.tag;
+
+    tag.id = op->tag;
+    return tag;
+}
+
+/* Plan and what only the two ends of its message know. The low bits of a plan's digest stay. */
+uint32_t r2_exec_digest(const r2_exec_t *exec, const r2_op_t *op)
+{
+    return exec->schedule->digest ^ op->mark << R2_DIGEST_KIND_BITS;
 }

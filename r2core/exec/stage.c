@@ -134,13 +134,13 @@ static bool r2_stage_pin_all(r2_exec_t *exec)
 r2_status_t r2_stage_init(r2_exec_t *exec, r2_staging_place_t *reducer)
 {
     r2_program_t *program = exec->program;
+    r2_status_t status;
 
     if (!r2_stage_is_needed(&exec->args)) {
         return R2_OK;
     }
     if (NULL != reducer) {
-        const r2_status_t status = r2_stage_create(exec, reducer);
-
+        status = r2_stage_create(exec, reducer);
         if (R2_OK != status || r2_stage_pin_all(exec)) {
             return status;
         }
@@ -148,8 +148,15 @@ r2_status_t r2_stage_init(r2_exec_t *exec, r2_staging_place_t *reducer)
     }
     if (NULL == program->touch[false]) {
         program->touch[false] = r2_touch_create(&program->schedule, R2_TOUCH_NO_GPU);
+        if (NULL == program->touch[false]) {
+            return R2_ERR_NO_MEMORY;
+        }
     }
-    return NULL == program->touch[false] ? R2_ERR_NO_MEMORY : r2_stage_create(exec, NULL);
+    status = r2_stage_create(exec, NULL);
+    if (R2_OK == status && exec->engine->loans.enabled) {
+        (void) r2_stage_pin_all(exec); /* or it is sent what the driver cannot copy there */
+    }
+    return status;
 }
 
 void r2_stage_drain(r2_exec_t *exec)
@@ -167,17 +174,18 @@ void r2_stage_drain(r2_exec_t *exec)
     }
 }
 
-void r2_stage_fini(r2_exec_t *exec)
+void r2_stage_end(r2_exec_t *exec)
 {
-    r2_staged_t *stage = exec->stage;
-
-    if (NULL == stage) {
-        return;
-    }
     if (!exec->over) {
         r2_stage_drain(exec);
     }
-    r2_stage_release(exec);
+}
+
+void r2_stage_fini(r2_exec_t *exec)
+{
+    if (NULL != exec->stage) {
+        r2_stage_release(exec);
+    }
 }
 
 /* ---- who waits ---- */
@@ -189,18 +197,11 @@ bool r2_stage_is_busy(const r2_staged_t *stage)
            stage->reduce_head < stage->reduce_tail;
 }
 
-static void r2_stage_count(r2_exec_t *exec, int change)
-{
-    r2_staging_t *staging = &exec->engine->staging;
-
-    __atomic_store_n(&staging->waiting, staging->waiting + (uint32_t) change, __ATOMIC_RELAXED);
-}
-
 void r2_stage_leave(r2_exec_t *exec)
 {
     if (exec->in_copying) {
         exec->in_copying = false;
-        r2_stage_count(exec, -1);
+        r2_staging_count(&exec->engine->staging, -1);
         DL_DELETE2(exec->engine->staging.copying, exec, copying_prev, copying_next);
     }
 }
@@ -209,7 +210,7 @@ void r2_stage_await(r2_exec_t *exec)
 {
     if (!exec->in_copying && !exec->over) {
         exec->in_copying = true;
-        r2_stage_count(exec, 1);
+        r2_staging_count(&exec->engine->staging, 1);
         DL_APPEND2(exec->engine->staging.copying, exec, copying_prev, copying_next);
     }
 }
@@ -239,26 +240,53 @@ static r2_status_t r2_stage_move(const r2_exec_t *exec, uint32_t which, uint32_t
 }
 
 /* @return as r2_stage_load_ahead(). */
-static r2_status_t r2_stage_begin_load(r2_exec_t *exec, const r2_touch_load_t *load)
+static r2_status_t r2_stage_load_span(r2_exec_t *exec, uint32_t which, r2_touch_span_t span)
 {
-    r2_staged_side_t *side = &exec->stage->sides[load->which];
-    r2_status_t status;
+    r2_staged_side_t *side = &exec->stage->sides[which];
+    r2_status_t status = r2_mem_queue_room(&side->place->loads);
     uint64_t ticket;
 
-    if (NULL == side->place) {
-        return R2_OK;
-    }
-    status = r2_mem_queue_room(&side->place->loads);
     if (R2_OK == status) {
-        status = r2_stage_move(exec, load->which, load->span.first, load->span.end, false);
+        status = r2_stage_move(exec, which, span.first, span.end, false);
     }
     if (R2_OK == status) {
         status = r2_mem_queue_mark(&side->place->loads, &ticket);
     }
     if (R2_OK == status) {
-        r2_stage_set(side, &load->span, ticket);
+        r2_stage_set(side, &span, ticket);
     }
     return status;
+}
+
+/* What the user's memory has before the application's work ends is no peer's to read.
+ * @return R2_OK: it has ended; R2_IN_PROGRESS; R2_ERR_GPU. */
+static r2_status_t r2_stage_follow(r2_staged_side_t *side)
+{
+    r2_status_t status = R2_OK;
+
+    if (0 == side->followed) {
+        status = r2_mem_queue_room(&side->place->loads);
+        if (R2_OK == status) {
+            status = r2_mem_queue_mark(&side->place->loads, &side->followed);
+        }
+    }
+    return R2_OK == status ? r2_mem_queue_test(&side->place->loads, side->followed) : status;
+}
+
+/* What is lent is loaded if an op needs it here. */
+static r2_status_t r2_stage_begin_load(r2_exec_t *exec, const r2_touch_load_t *load)
+{
+    r2_staged_side_t *side = &exec->stage->sides[load->which];
+
+    if (NULL == side->place) {
+        return R2_OK;
+    }
+    if (r2_loan_prepare(exec, load->op)) {
+        const r2_status_t status = r2_stage_follow(side);
+
+        return R2_IN_PROGRESS == status ? R2_OK : status;
+    }
+    return r2_stage_load_span(exec, load->which, load->span);
 }
 
 /* Copies come in the order in which they are started, so that is the order of the ops, not the one
@@ -287,10 +315,28 @@ static bool r2_stage_is_missing(const r2_staged_side_t *side, const r2_touch_spa
     return false;
 }
 
+/* What was lent, or received by its peer's memory, and is needed here after all. */
+static r2_status_t r2_stage_load_missing(r2_exec_t *exec, uint32_t which,
+                                         const r2_touch_span_t *span)
+{
+    const r2_staged_side_t *side = &exec->stage->sides[which];
+    r2_status_t status = R2_OK;
+
+    for (uint32_t s = span->first, end; R2_OK == status && s < span->end; s = end + 1) {
+        for (end = s; end < span->end && R2_STAGE_MISSING == side->loaded[end]; ++end) {
+        }
+        if (end > s) {
+            status = r2_stage_load_span(exec, which, (r2_touch_span_t){s, end});
+        }
+    }
+    return status;
+}
+
 static r2_status_t r2_stage_side_load(r2_exec_t *exec, r2_buf_t buf, const r2_touch_span_t *span)
 {
     const uint32_t which = R2_BUF_IN == buf ? 0 : 1;
     r2_staged_side_t *side = &exec->stage->sides[which];
+    r2_status_t missing;
     uint64_t newest = 0;
 
     if (R2_BUF_SCRATCH == buf || NULL == side->place) {
@@ -299,8 +345,12 @@ static r2_status_t r2_stage_side_load(r2_exec_t *exec, r2_buf_t buf, const r2_to
     if (r2_stage_is_missing(side, span)) {
         const r2_status_t status = r2_stage_load_ahead(exec);
 
-        if (status < 0 || r2_stage_is_missing(side, span)) {
+        if (R2_OK != status && (status < 0 || r2_stage_is_missing(side, span))) {
             return status;
+        }
+        missing = r2_stage_load_missing(exec, which, span);
+        if (R2_OK != missing) {
+            return missing;
         }
     }
     for (uint32_t s = span->first; s < span->end; ++s) {
@@ -316,6 +366,9 @@ r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
     const uint8_t direct = touch->direct[index];
     r2_status_t status = R2_OK;
 
+    if (r2_loan_prepare(exec, index)) {
+        return r2_stage_follow(&exec->stage->sides[R2_BUF_IN == op->src.buf ? 0 : 1]);
+    }
     if (r2_touch_reads_src(op) && 0 == (direct & R2_TOUCH_DIRECT_SRC)) {
         status = r2_stage_side_load(exec, op->src.buf, &touch->src[index]);
     }
@@ -325,12 +378,29 @@ r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
     return status;
 }
 
+void r2_stage_begin(r2_exec_t *exec, uint32_t index)
+{
+    const r2_op_t *op = &exec->schedule->ops[index];
+
+    if (r2_touch_writes_dst(op) && NULL != r2_exec_staged(exec, op->dst.buf)) {
+        r2_stage_set(&exec->stage->sides[R2_BUF_IN == op->dst.buf ? 0 : 1],
+                     &exec->stage->touch->dst[index], 0);
+    }
+}
+
+void r2_stage_lacks(r2_exec_t *exec, uint32_t index)
+{
+    exec->ops[index].direct = true;
+    r2_stage_set(&exec->stage->sides[1], &exec->stage->touch->dst[index], R2_STAGE_MISSING);
+}
+
 void r2_stage_note(r2_exec_t *exec, uint32_t index)
 {
     const r2_op_t *op = &exec->schedule->ops[index];
     r2_staged_t *stage = exec->stage;
 
-    if (r2_touch_writes_dst(op) && R2_BUF_OUT == op->dst.buf && NULL != stage->sides[1].place) {
+    if (r2_touch_writes_dst(op) && R2_BUF_OUT == op->dst.buf && NULL != stage->sides[1].place &&
+        !exec->ops[index].direct) {
         stage->written[stage->written_tail++] = index;
         r2_stage_await(exec);
     } else if (0 == exec->ops_left) {

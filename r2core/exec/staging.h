@@ -50,9 +50,10 @@ typedef struct r2_staged_side {
     r2_pin_t *staged;             /* owned: the copy; segments lie at touch->places */
     uint64_t *loaded;             /* by segment: ticket of its load, 0: none, or R2_STAGE_MISSING */
     uint32_t *writes;             /* by segment: how many are to come */
+    uint64_t followed; /* ticket: what the application had started has ended; 0: not asked yet */
 } r2_staged_side_t;
 
-#define R2_STAGE_MISSING UINT64_MAX /* to be loaded, not started yet */
+#define R2_STAGE_MISSING UINT64_MAX /* only the user's memory has it */
 
 /** What a run has of it. */
 typedef struct r2_staged {
@@ -115,12 +116,20 @@ static inline bool r2_staging_is_busy(const r2_staging_t *staging)
     return 0 != __atomic_load_n(&staging->waiting, __ATOMIC_RELAXED);
 }
 
+/** So many more things wait for copies. */
+static inline void r2_staging_count(r2_staging_t *staging, int change)
+{
+    __atomic_store_n(&staging->waiting, staging->waiting + (uint32_t) change, __ATOMIC_RELAXED);
+}
+
 /* ---- of a run: for exec/ only ---- */
 
 /** Gives a run what it needs, if one of its buffers is not the CPU's.
  * @param reducer r2_stage_reducer() @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_GPU. */
 r2_status_t r2_stage_init(struct r2_exec *exec, r2_staging_place_t *reducer);
 /** Waits for copies if the run is not over. */
+void r2_stage_end(struct r2_exec *exec);
+/** Nothing is copied any more. */
 void r2_stage_fini(struct r2_exec *exec);
 /** Nothing of the run is copied any more when it returns. */
 void r2_stage_drain(struct r2_exec *exec);
@@ -131,6 +140,10 @@ r2_status_t r2_stage_load_ahead(struct r2_exec *exec);
 /** Has what an op reads loaded. @return R2_OK: it is there, or the run has no such buffer;
  * R2_IN_PROGRESS: the op waits, and is started when r2_stage_load() says R2_OK; R2_ERR_GPU. */
 r2_status_t r2_stage_load(struct r2_exec *exec, uint32_t op);
+/** An op begins: what it writes is in the copies from now on. */
+void r2_stage_begin(struct r2_exec *exec, uint32_t op);
+/** What a RECV op has brought is in the user's memory, and not in the copy. */
+void r2_stage_lacks(struct r2_exec *exec, uint32_t op);
 /** An op is complete: what it has written is stored some time. */
 void r2_stage_note(struct r2_exec *exec, uint32_t op);
 /** Starts stores of what is complete. @param stored_p grows by ops. @return R2_OK: all of it is in

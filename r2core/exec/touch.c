@@ -90,7 +90,7 @@ typedef struct r2_touch_filled {
 enum { R2_TOUCH_TOUCHED = 1, R2_TOUCH_WRITTEN = 2 };
 
 /* Marks what an op touches. What it reads and no op before it touches has to be loaded. */
-static void r2_touch_mark(uint64_t *places, r2_touch_span_t span, bool reads,
+static void r2_touch_mark(uint64_t *places, r2_touch_span_t span, bool reads, uint32_t op,
                           r2_touch_load_t *loads, uint32_t *count_p, uint32_t which)
 {
     for (uint32_t s = span.first, end; s < span.end; s = end + 1) {
@@ -98,7 +98,7 @@ static void r2_touch_mark(uint64_t *places, r2_touch_span_t span, bool reads,
             places[end] = R2_TOUCH_TOUCHED;
         }
         if (reads && end > s) {
-            loads[(*count_p)++] = (r2_touch_load_t){which, {s, end}};
+            loads[(*count_p)++] = (r2_touch_load_t){which, op, {s, end}};
         }
     }
 }
@@ -144,11 +144,11 @@ static void r2_touch_fill(r2_touch_t *touch, const r2_schedule_t *schedule,
         }
         filled->direct[i] = r2_touch_direct(filled, op, i);
         if (0 == (filled->direct[i] & R2_TOUCH_DIRECT_SRC)) {
-            r2_touch_mark(filled->places[from], filled->src[i], true, filled->loads,
+            r2_touch_mark(filled->places[from], filled->src[i], true, i, filled->loads,
                           &touch->load_count, from);
         }
         r2_touch_mark(filled->places[to], filled->dst[i],
-                      R2_OP_REDUCE == op->kind && 0 == (filled->direct[i] & R2_TOUCH_DIRECT_DST),
+                      R2_OP_REDUCE == op->kind && 0 == (filled->direct[i] & R2_TOUCH_DIRECT_DST), i,
                       filled->loads, &touch->load_count, to);
         for (uint32_t s = filled->dst[i].first; s < filled->dst[i].end; ++s) {
             ++filled->writers[to][s];

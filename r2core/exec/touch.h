@@ -31,6 +31,7 @@ typedef struct r2_touch_side {
 /** Segments of a buffer that an op reads before any op has written them. */
 typedef struct r2_touch_load {
     uint32_t which; /* side */
+    uint32_t op;    /* the first that reads them */
     r2_touch_span_t span;
 } r2_touch_load_t;
 

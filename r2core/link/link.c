@@ -239,6 +239,11 @@ r2_status_t r2_link_broken(const r2_link_t *link)
     return link->broken;
 }
 
+bool r2_link_is_beside(const r2_link_t *link)
+{
+    return link->same_host;
+}
+
 uint32_t r2_link_peer(const r2_link_t *link)
 {
     return link->rank;

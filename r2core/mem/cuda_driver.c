@@ -29,6 +29,18 @@ static const r2_cuda_symbol_t r2_cuda_symbols[] = {
 #undef R2_CUDA_FN
 };
 
+/* Drivers before CUDA 11 have some of these under older names. All or none. */
+static const char r2_cuda_optional[] = "cuIpc";
+
+static void r2_cuda_driver_settle(r2_cuda_driver_t *driver)
+{
+    if (NULL == driver->ipc_get || NULL == driver->ipc_open || NULL == driver->ipc_close) {
+        driver->ipc_get = NULL;
+        driver->ipc_open = NULL;
+        driver->ipc_close = NULL;
+    }
+}
+
 r2_status_t r2_cuda_driver_open(const char *name, r2_cuda_driver_t *driver_p, char *text_p,
                                 size_t text_bytes)
 {
@@ -45,7 +57,8 @@ r2_status_t r2_cuda_driver_open(const char *name, r2_cuda_driver_t *driver_p, ch
     for (size_t i = 0; i < r2_array_count(r2_cuda_symbols); ++i) {
         void *symbol = dlsym(driver.library, r2_cuda_symbols[i].name);
 
-        if (NULL == symbol) {
+        if (NULL == symbol &&
+            0 != strncmp(r2_cuda_symbols[i].name, r2_cuda_optional, sizeof(r2_cuda_optional) - 1)) {
             snprintf(text_p, text_bytes, "%s has no %s: the driver is too old", name,
                      r2_cuda_symbols[i].name);
             r2_cuda_driver_close(&driver);
@@ -53,6 +66,7 @@ r2_status_t r2_cuda_driver_open(const char *name, r2_cuda_driver_t *driver_p, ch
         }
         memcpy((char *) &driver + r2_cuda_symbols[i].offset_bytes, &symbol, sizeof(symbol));
     }
+    r2_cuda_driver_settle(&driver);
     *driver_p = driver;
     return R2_OK;
 }

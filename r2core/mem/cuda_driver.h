@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "mem/cuda_copy2d.h"
+#include "mem/cuda_ipc.h"
 #include "r2/status.h"
 
 #define R2_CUDA_TYPE(ours, as, theirs) typedef as ours;

@@ -6,6 +6,7 @@ libr2core_la_SOURCES += \
     r2core/mem/cuda_copy2d.h \
     r2core/mem/cuda_driver.c \
     r2core/mem/cuda_driver.h \
+    r2core/mem/cuda_ipc.h \
     r2core/mem/functions.c \
     r2core/mem/gpu.c \
     r2core/mem/kernels.c \
@@ -13,7 +14,9 @@ libr2core_la_SOURCES += \
     r2core/mem/mem.c \
     r2core/mem/mem.h \
     r2core/mem/queue.c \
-    r2core/mem/queue.h
+    r2core/mem/queue.h \
+    r2core/mem/share.c \
+    r2core/mem/share.h
 
 # Kernels for GPUs: as text for the driver, which compiles it for the GPU that there is. No FMA:
 # sums and products have the bits of the host's. No part of CUDA is looked for.

@@ -117,7 +117,8 @@ r2_status_t r2_mem_look(r2_mem_t *mem, const void *at, r2_mem_at_t *at_p)
 /* The context for calls about memory; a primary one is held until the end. */
 static r2_status_t r2_mem_context(r2_mem_t *mem, const r2_mem_at_t *at, r2_cu_context_t *context_p)
 {
-    r2_status_t status = R2_OK;
+    r2_cu_context_t held, none = NULL;
+    r2_status_t status;
 
     if (NULL != at->context) {
         *context_p = at->context;
@@ -126,12 +127,21 @@ static r2_status_t r2_mem_context(r2_mem_t *mem, const r2_mem_at_t *at, r2_cu_co
     if (at->device < 0 || at->device >= R2_MEM_DEVICES) {
         return R2_ERR_GPU;
     }
-    if (NULL == mem->primary[at->device]) {
-        status = r2_mem_check(mem, mem->driver.retain(&mem->primary[at->device], at->device),
-                              "cuDevicePrimaryCtxRetain");
+    held = __atomic_load_n(&mem->primary[at->device], __ATOMIC_ACQUIRE);
+    if (NULL == held) {
+        status =
+            r2_mem_check(mem, mem->driver.retain(&held, at->device), "cuDevicePrimaryCtxRetain");
+        if (R2_OK != status) {
+            return status;
+        }
+        if (!__atomic_compare_exchange_n(&mem->primary[at->device], &none, held, false,
+                                         __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            (void) mem->driver.release(at->device); /* another thread holds it */
+            held = none;
+        }
     }
-    *context_p = mem->primary[at->device];
-    return status;
+    *context_p = held;
+    return R2_OK;
 }
 
 r2_status_t r2_mem_enter(r2_mem_t *mem, const r2_mem_at_t *at)

@@ -9,7 +9,7 @@
  * pointer is a device's. r2 never calls it. Nothing is remembered of pointers, so nothing can go
  * stale when memory is freed and its address used again: a query takes less than a microsecond.
  *
- * r2_mem_look() may be called by any thread; the rest by one at a time (the engine lock).
+ * All but r2_mem_init() and r2_mem_fini() may be called by any thread.
  */
 #ifndef R2_MEM_MEM_H
 #define R2_MEM_MEM_H
@@ -33,7 +33,7 @@ typedef struct r2_mem_traits {
 
 typedef struct r2_mem {
     r2_cuda_driver_t driver;
-    r2_cu_context_t primary[R2_MEM_DEVICES]; /* those that r2 holds */
+    r2_cu_context_t primary[R2_MEM_DEVICES]; /* atomic: those that r2 holds */
     bool has_trouble;                        /* atomic: whoever sets it writes the text */
     char trouble[128];                       /* why there is no driver, or its first error; "" */
 } r2_mem_t;

@@ -18,6 +18,7 @@ libr2core_la_SOURCES += \
 libr2core_la_SOURCES += \
     r2core/rail/nic_advice.c \
     r2core/rail/nic_find.c \
+    r2core/rail/nic_gpu.c \
     r2core/rail/nic_list.c \
     r2core/rail/nic_measure.c \
     r2core/rail/nic_offer.c \

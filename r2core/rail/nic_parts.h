@@ -79,4 +79,8 @@ r2_status_t r2_nics_select(const r2_nic_seen_t *seen, size_t count, const char *
 void r2_nics_measure(hwloc_topology_t topology, hwloc_const_cpuset_t cores, r2_nic_t *nics,
                      size_t count);
 
+/** As r2_gpus_find(), of a topology that has PCI devices and bridges. Pure. */
+size_t r2_gpus_measure(hwloc_topology_t topology, const r2_nic_t *nics, size_t count,
+                       r2_gpu_place_t *gpus_p);
+
 #endif

@@ -301,6 +301,25 @@ static r2_cu_result_t launch(r2_cu_function_t function, unsigned grid_x, unsigne
     return R2_CU_INVALID_VALUE;
 }
 
+/* Memory of one process. */
+static r2_cu_result_t ipc_get(r2_cu_ipc_t *handle_p, r2_cu_at_t at)
+{
+    (void) handle_p, (void) at;
+    return R2_CU_INVALID_VALUE;
+}
+
+static r2_cu_result_t ipc_open(r2_cu_at_t *at_p, r2_cu_ipc_t handle, unsigned flags)
+{
+    (void) at_p, (void) handle, (void) flags;
+    return R2_CU_INVALID_VALUE;
+}
+
+static r2_cu_result_t ipc_close(r2_cu_at_t at)
+{
+    (void) at;
+    return R2_CU_INVALID_VALUE;
+}
+
 void r2_gpu_sim_driver(r2_cuda_driver_t *driver_p)
 {
     *driver_p = (r2_cuda_driver_t){

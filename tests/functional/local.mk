@@ -101,6 +101,14 @@ tests_functional_ucx_cuda_la_SOURCES = tests/functional/ucx_cuda.c
 tests_functional_ucx_cuda_la_CPPFLAGS = -D_GNU_SOURCE $(R2_DEP_CPPFLAGS)
 tests_functional_ucx_cuda_la_LDFLAGS = $(tests_functional_module)
 
+check_PROGRAMS += tests/functional/gpu_loans
+tests_functional_gpu_loans_SOURCES = tests/functional/gpu_loans.c
+tests_functional_gpu_loans_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_gpu_loans_LDADD = $(OMPI_LIBS) -ldl
+check_PROGRAMS += tests/functional/gpu_pins
+tests_functional_gpu_pins_SOURCES = tests/functional/gpu_pins.c
+tests_functional_gpu_pins_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_gpu_pins_LDADD = $(OMPI_LIBS) -ldl -lpthread
 check_PROGRAMS += tests/functional/gpu_steps
 tests_functional_gpu_steps_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_steps.c
 tests_functional_gpu_steps_CPPFLAGS = $(OMPI_CPPFLAGS)

@@ -317,8 +317,7 @@ MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
      "        { static const void *key; static r2_mem_at_t kept;\n"
      "        kept = at == key ? kept : r2_mem_place(&answers); key = at; *at_p = kept; }\n"),
     ("pools-are-on-device-0", "mem/mem.c",
-     "mem->driver.retain(&mem->primary[at->device], at->device)",
-     "mem->driver.retain(&mem->primary[at->device], 0)"),
+     "mem->driver.retain(&held, at->device)", "mem->driver.retain(&held, 0)"),
     ("memory-of-a-failed-driver-is-the-hosts", "mem/mem.c",
      "    case R2_CU_DEINITIALIZED:\n", "    case R2_CU_DEINITIALIZED:\n    case 214:\n"),
     ("managed-memory-is-the-cpus", "mem/mem.c",

@@ -4,6 +4,9 @@
 
 DEVICE = ["test_exec_device"]
 ROWS = ["test_exec_rows"]
+LEND = ["test_exec_loan"]
+BORROW = ["test_exec_borrow"]
+SHARE = ["test_mem_share"]
 
 MUTANTS_GPU = [
     ("ops-do-not-wait-for-kernels", "exec/device.c",
@@ -58,6 +61,28 @@ MUTANTS_GPU = [
     ("kernels-pack-before-they-are-loaded", "exec/staging.c",
      "(r2_kernel_t) R2_KERNEL_COPY) &&\n",
      "(r2_kernel_t) R2_KERNEL_COPY) | true &&\n", ROWS),
+    ("peers-read-before-the-application-has-written", "exec/stage.c",
+     "r2_mem_queue_test(&side->place->loads, side->followed) : status;",
+     "r2_min(status, R2_OK) : status;", LEND),
+    ("peers-read-what-was-before", "exec/loan.c",
+     "        if (0 == side->loaded[s]) {", "        if (NULL == side->loaded) {", LEND),
+    ("what-is-written-is-not-noted", "exec/exec.c",
+     "        r2_stage_begin(exec, index);\n", "", LEND),
+    ("a-copy-needs-no-word", "exec/loan_step.c",
+     "    loan->state = R2_LOAN_COPIED;", "    loan->state = R2_LOAN_CONFIRMED;", BORROW),
+    ("a-copy-is-not-waited-for", "exec/loan_step.c",
+     "    r2_status_t status = r2_mem_queue_test(loan->queue, loan->ticket);",
+     "    r2_status_t status = R2_OK;", BORROW),
+    ("an-offer-is-awaited-for-ever", "exec/loan_step.c",
+     "    if (R2_LOAN_OFFER == loan->posted) {", "    if (loan->posted > R2_LOAN_MASK) {", BORROW),
+    ("what-was-read-is-not-loaded", "exec/stage.c",
+     "exec->stage->touch->dst[index], R2_STAGE_MISSING", "exec->stage->touch->dst[index], 0",
+     BORROW),
+    ("handles-go-by-address", "mem/share.c",
+     "        if (id == shares->own[i].id) {", "        if (0 != shares->own[i].id) {", SHARE),
+    ("what-is-freed-stays-open", "mem/share.c",
+     "share->id != opened->id &&\n",
+     "share->id != opened->id && share->id == owner &&\n", SHARE),
     ("drivers-are-asked-again", "mem/kernels.c",
      "R2_ERR_GPU == status ? R2_KERNEL_REFUSED", "R2_ERR_GPU == status ? R2_KERNEL_IDLE", DEVICE),
 ]

@@ -122,10 +122,18 @@ tests_unit_test_nic_LDADD = $(R2_TEST_LIBS) $(HWLOC_LIBS)
 tests_unit_test_rail_netns_SOURCES = tests/unit/test_rail_netns.c tests/unit/hello_ends.h \
     tests/unit/moved_clock.h tests/unit/two_hosts.h
 tests_unit_test_rail_netns_LDADD = $(R2_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_nic_gpu
+tests_unit_test_nic_gpu_SOURCES = tests/unit/test_nic_gpu.c $(INFO_SHOWS)
+tests_unit_test_nic_gpu_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools -I$(top_srcdir)/tools/info
+tests_unit_test_nic_gpu_LDADD = $(R2_TEST_LIBS) $(HWLOC_LIBS)
 EXTRA_DIST += \
     tests/golden/nic/chains.txt \
+    tests/golden/nic/dgx-a100.xml \
+    tests/golden/nic/dgx-h100.xml \
     tests/golden/nic/dual-4nic.xml \
     tests/golden/nic/dual-8nic.xml \
+    tests/golden/nic/gpus.txt \
+    tests/golden/nic/plain-2gpu.xml \
     tests/golden/nic/single-2nic.xml
 
 check_PROGRAMS += tests/unit/test_rail
@@ -200,8 +208,20 @@ tests_unit_test_exec_device_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.
 if R2_KERNELS
 # They include mem/kernels.c.
 tests/unit/test_exec.o tests/unit/test_exec_data.o tests/unit/test_exec_device.o \
+    tests/unit/test_exec_borrow.o tests/unit/test_exec_loan.o \
     tests/unit/test_exec_rows.o tests/unit/test_exec_staged.o: r2core/mem/kernels_ptx.h
 endif
+check_PROGRAMS += tests/unit/test_exec_loan tests/unit/test_exec_borrow
+tests_unit_test_exec_loan_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
+    tests/unit/exec_loans.h \
+    tests/unit/test_exec_loan.c \
+    tests/fakecuda/parts.h
+tests_unit_test_exec_loan_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
+tests_unit_test_exec_borrow_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
+    tests/unit/exec_loans.h \
+    tests/unit/test_exec_borrow.c \
+    tests/fakecuda/parts.h
+tests_unit_test_exec_borrow_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
 check_PROGRAMS += tests/unit/test_exec_rows
 tests_unit_test_exec_rows_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
     tests/unit/test_exec_rows.c \
@@ -442,5 +462,8 @@ tests_unit_test_mem_SOURCES = tests/unit/test_mem.c tests/fakecuda/parts.h
 tests_unit_test_mem_LDADD = $(R2_TEST_LIBS) tests/fakecuda/libcuda.la
 tests_unit_test_mem_queue_SOURCES = tests/unit/test_mem_queue.c tests/fakecuda/parts.h
 tests_unit_test_mem_queue_LDADD = $(R2_TEST_LIBS) tests/fakecuda/libcuda.la
+check_PROGRAMS += tests/unit/test_mem_share
+tests_unit_test_mem_share_SOURCES = tests/unit/test_mem_share.c
+tests_unit_test_mem_share_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_cuda_api_SOURCES = tests/unit/test_cuda_api.c
 tests_unit_test_cuda_api_CPPFLAGS = -I$(top_srcdir) $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)

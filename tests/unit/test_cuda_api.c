@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "mem/cuda_copy2d.h"
+#include "mem/cuda_ipc.h"
 
 #if R2_HAVE_CUDA
 #    include <cuda.h>

@@ -195,6 +195,7 @@ void info_collect(info_t *info)
     r2_nics_offer(&info->rdma, info->nics, info->nic_count);
     r2_nics_chain(info->nics, info->nic_count, info->chain);
     info->port_count = r2_rdma_ports("", info->ports);
+    info->gpu_count = r2_gpus_find(info->nics, info->nic_count, info->gpus);
     info->gpu = r2_gpu_device();
     (void) r2_gpu_describe(info->gpu_driver, sizeof(info->gpu_driver));
     (void) r2_gpu_objection(info->params.gpu, info->gpu_objection, sizeof(info->gpu_objection));

@@ -56,6 +56,8 @@ typedef struct info {
     r2_nic_t nics[R2_RAILS_MAX];
     size_t nic_count;
     uint32_t chain[R2_RAILS_MAX];
+    r2_gpu_place_t gpus[R2_GPUS_MAX];
+    size_t gpu_count;
     r2_rdma_seen_t ports[R2_RDMA_PORTS_MAX]; /* of this host, rails or not */
     size_t port_count;
     r2_rdma_setting_t rdma;
@@ -102,6 +104,8 @@ bool info_rail_on(const info_t *info, const char *rdma, size_t *idx_p);
 
 /** Parts of what is shown, for tests. */
 void info_print_rails(const info_t *info, FILE *out);
+/** GPUs and their NICs; nothing if there are none. */
+void info_print_gpus(const info_t *info, FILE *out);
 void info_json_rails(r2_json_t *json, const info_t *info);
 
 /** The three ways to show. @return 0, or -1 if writing failed. */

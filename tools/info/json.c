@@ -92,6 +92,22 @@ static void info_json_port(r2_json_t *json, const info_t *info, const r2_rdma_se
     r2_json_close(json, '}');
 }
 
+/* Its NICs from the nearest on. */
+static void info_json_gpu(r2_json_t *json, const info_t *info, const r2_gpu_place_t *gpu)
+{
+    r2_json_open(json, NULL, '{');
+    r2_json_string(json, "pci", gpu->pci);
+    r2_json_open(json, "rails", '[');
+    for (size_t i = 0; i < info->nic_count; ++i) {
+        r2_json_open(json, NULL, '{');
+        r2_json_string(json, "name", info->nics[gpu->order[i]].name);
+        r2_json_string(json, "by", r2_gpu_way_name(gpu->ways[gpu->order[i]]));
+        r2_json_close(json, '}');
+    }
+    r2_json_close(json, ']');
+    r2_json_close(json, '}');
+}
+
 void info_json_rails(r2_json_t *json, const info_t *info)
 {
     r2_json_open(json, "rails", '[');
@@ -102,6 +118,11 @@ void info_json_rails(r2_json_t *json, const info_t *info)
     r2_json_open(json, "failover_chain", '[');
     for (size_t i = 0; i < info->nic_count; ++i) {
         r2_json_string(json, NULL, info->nics[info->chain[i]].name);
+    }
+    r2_json_close(json, ']');
+    r2_json_open(json, "gpus", '[');
+    for (size_t i = 0; i < info->gpu_count; ++i) {
+        info_json_gpu(json, info, &info->gpus[i]);
     }
     r2_json_close(json, ']');
     r2_json_open(json, "rdma_ports", '[');

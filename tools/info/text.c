@@ -104,6 +104,34 @@ static void info_print_ports(const info_t *info, FILE *out)
     }
 }
 
+/* "0000:07:00.0: rail0 > rail1 (switch), rail2 (far)" */
+static void info_print_gpu_place(const info_t *info, const r2_gpu_place_t *gpu, FILE *out)
+{
+    fprintf(out, "  %s:", gpu->pci);
+    for (size_t i = 0; i < info->nic_count; ++i) {
+        const uint32_t nic = gpu->order[i];
+        const bool last =
+            i + 1 == info->nic_count || gpu->ways[nic] != gpu->ways[gpu->order[i + 1]];
+
+        fprintf(out, " %s", info->nics[nic].name);
+        if (last) {
+            fprintf(out, " (%s)%s", r2_gpu_way_name(gpu->ways[nic]),
+                    i + 1 < info->nic_count ? "," : "");
+        }
+    }
+    fprintf(out, "\n");
+}
+
+void info_print_gpus(const info_t *info, FILE *out)
+{
+    if (info->gpu_count > 0 && info->nic_count > 0) {
+        fprintf(out, "\nGPUs, and the NICs from the nearest on (what lies between)\n");
+    }
+    for (size_t i = 0; info->nic_count > 0 && i < info->gpu_count; ++i) {
+        info_print_gpu_place(info, &info->gpus[i], out);
+    }
+}
+
 static void info_print_gpu(const info_t *info, FILE *out)
 {
     if (NULL != info->gpu) {
@@ -136,6 +164,7 @@ void info_print_rails(const info_t *info, FILE *out)
     fprintf(out, "\n");
     info_print_ports(info, out);
     info_print_gpu(info, out);
+    info_print_gpus(info, out);
 }
 
 static void info_print_params(const info_t *info, FILE *out)

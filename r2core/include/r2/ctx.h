@@ -28,7 +28,8 @@ typedef enum r2_user {
     R2_USER_P2P = 2,     /* point-to-point */
     R2_USER_ONE_HOST = 4, /* beside COLL: collectives of communicators on one host, too */
     R2_USER_GPU = 8, /* not of users: what has memory of GPUs that only r2 can read */
-    R2_USER_SHARES = 16 /* not of users: what shares memory with others of its host */
+    R2_USER_SHARES = 16, /* not of users: what shares memory with others of its host */
+    R2_USER_DRIVER = 32 /* not of users: what has a driver of GPUs */
 } r2_user_t;
 
 /** What an embedding program gives. */

@@ -188,4 +188,31 @@ R2_EXPORT size_t r2_rdma_hint(const r2_nic_t *nics, size_t count, r2_rdma_advice
  * entries. */
 R2_EXPORT void r2_nics_chain(const r2_nic_t *nics, size_t count, uint32_t *order_p);
 
+/** Most GPUs of a host. */
+#define R2_GPUS_MAX 32
+
+/** What lies between a GPU and a NIC, the nearest first. */
+typedef enum r2_gpu_way {
+    R2_GPU_WAY_SWITCH,  /* PCIe switches only */
+    R2_GPU_WAY_BRIDGE,  /* a host bridge */
+    R2_GPU_WAY_NODE,    /* a NUMA node */
+    R2_GPU_WAY_PACKAGE, /* a processor */
+    R2_GPU_WAY_FAR,     /* several processors */
+    R2_GPU_WAY_UNKNOWN
+} r2_gpu_way_t;
+
+/** A GPU, and how far its NICs are. */
+typedef struct r2_gpu_place {
+    char pci[32]; /* "0000:07:00.0" */
+    r2_gpu_way_t ways[R2_RAILS_MAX];
+    uint32_t order[R2_RAILS_MAX]; /* indices of NICs: the nearest first, equal ones by index */
+} r2_gpu_place_t;
+
+/** "switch", "host bridge", "NUMA node", "processor", "far" or "unknown"; static. */
+R2_EXPORT const char *r2_gpu_way_name(r2_gpu_way_t way);
+
+/** NVIDIA's GPUs of this host, by PCI address, and their distances from NICs.
+ * @param gpus_p R2_GPUS_MAX entries. @return how many. */
+R2_EXPORT size_t r2_gpus_find(const r2_nic_t *nics, size_t count, r2_gpu_place_t *gpus_p);
+
 #endif

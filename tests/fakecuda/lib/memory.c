@@ -124,7 +124,12 @@ static CUresult pinned_memory(fc_call_t call, void **at_p, size_t bytes)
 {
     CUresult rc = fc_enter(call);
     fc_alloc_t *alloc;
+    fc_clock_t all;
 
+    if (CUDA_SUCCESS == rc && 0 != fc.pin_waits) {
+        fc_clock_all(&all, NULL);
+        fc_stall(&all);
+    }
     if (CUDA_SUCCESS == rc && 0 == bytes) {
         rc = CUDA_ERROR_INVALID_VALUE;
     } else if (CUDA_SUCCESS == rc) {

@@ -1,0 +1,137 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Loans: who receives reads the memory of the sender's GPU itself, where both are on one host.
+ *
+ *     owner                                  reader
+ *     offer: which memory          ->        copies it to where it belongs
+ *                                  <-        answer: read, or it is to be sent after all
+ *     word: it stood all the time  ->        the op is complete
+ *
+ * Instead of a copy off the one GPU, one or two within the host and one onto the other GPU there is
+ * one. A reader waits for offer and message alike: where its peer's memory is nobody but the peer
+ * knows. Its copy may come after the owner has given up its call, and the application has its
+ * memory again: therefore what was read counts when the owner has given its word. Who cannot read
+ * says so, and the message is sent as any other.
+ *
+ * Engine lock.
+ */
+#ifndef R2_EXEC_LOAN_H
+#define R2_EXEC_LOAN_H
+
+#include "mem/queue.h"
+#include "mem/share.h"
+#include "r2/schedule.h"
+#include "r2/status.h"
+
+struct r2_exec;
+struct r2_exec_op;
+struct r2_engine;
+
+enum {
+    /* Who receives shorter messages awaits no offer. The same for all processes */
+    R2_LOAN_LEAST_BYTES = 16384,
+    /* A peer that so often could not open our memory is offered none any more */
+    R2_LOAN_REFUSALS = 4
+};
+
+/** High bits of a message's tag: what it is of an op's. */
+#define R2_LOAN_OFFER  (1u << 30)
+#define R2_LOAN_ANSWER (2u << 30)
+#define R2_LOAN_WORD   (3u << 30)
+#define R2_LOAN_MASK   (3u << 30)
+
+/** What is sent as an answer. */
+typedef enum r2_loan_answer {
+    R2_LOAN_READ = 1,
+    R2_LOAN_NOT_NOW, /* it is to be sent: what it is for cannot be copied to */
+    R2_LOAN_NEVER    /* it is to be sent: the memory cannot be opened */
+} r2_loan_answer_t;
+
+typedef enum r2_loan_state {
+    /* of a SEND op */
+    R2_LOAN_READY,    /* can be offered */
+    R2_LOAN_OFFERED,  /* the answer is awaited */
+    R2_LOAN_ANSWERED, /* and is here */
+    R2_LOAN_GIVEN,    /* the word was sent */
+    /* of a RECV op */
+    R2_LOAN_AWAITED, /* offer or message: neither is here */
+    R2_LOAN_HEARD,   /* the offer is here */
+    R2_LOAN_COPYING,
+    R2_LOAN_COPIED,    /* and answered; the word is awaited */
+    R2_LOAN_CONFIRMED, /* the word is here */
+    /* of both */
+    R2_LOAN_SENT /* the message is, or was, sent */
+} r2_loan_state_t;
+
+/** Of one op. */
+typedef struct r2_loan {
+    struct r2_loan *next;                  /* in exec->loans */
+    struct r2_loan *busy_prev, *busy_next; /* in engine->loans.busy */
+    struct r2_exec_op *op;                 /* borrowed */
+    r2_loan_state_t state;
+    bool in_busy;
+    bool is_whole;      /* RECV: the message is here */
+    bool is_direct;     /* RECV: it is read into the user's memory */
+    r2_status_t failed; /* of a message about it; R2_OK */
+    uint8_t word;
+    uint32_t posted;         /* tag bits of our receive that waits; 0: none */
+    uint32_t sending;        /* messages of ours that are under way */
+    uint32_t answer;         /* r2_loan_answer_t */
+    r2_mem_share_t share;    /* the offer */
+    r2_mem_opened_t *opened; /* borrowed, until the copy has ended; or NULL */
+    r2_mem_queue_t *queue;   /* borrowed: of the copy */
+    uint64_t ticket;
+} r2_loan_t;
+
+/** What all runs of a process share. */
+typedef struct r2_loans {
+    bool enabled;         /* a process of the job has a driver. The same for all processes */
+    uint64_t least_bytes; /* shorter messages are not offered */
+    r2_mem_shares_t shares;
+    r2_loan_t *busy;   /* list: news, or copies under way */
+    uint8_t *refusals; /* owned: by process; NULL: none so far */
+} r2_loans_t;
+
+/** @param mem NULL: nothing is offered, and what is offered is refused. */
+void r2_loans_init(r2_loans_t *loans, r2_mem_t *mem, uint64_t least_bytes);
+/** No run is left. Also for zeros. */
+void r2_loans_fini(r2_loans_t *loans);
+/** Goes on with all of which there is news (loan_step.c). @return ops that ended, or began anew. */
+unsigned r2_loans_run(struct r2_engine *engine);
+
+/* ---- of a run: for exec/ only ---- */
+
+/** True of a SEND op whose data need not be loaded: it can be offered, or is. */
+bool r2_loan_prepare(struct r2_exec *exec, uint32_t op);
+/** True if r2_loan_prepare() was, and the peer has not refused. */
+bool r2_loan_is_on(const struct r2_exec_op *handle);
+/** Offers what a SEND op sends. @return R2_IN_PROGRESS, or an error. */
+r2_status_t r2_loan_offer(struct r2_exec *exec, uint32_t op);
+/** A RECV op is about to be posted: awaits an offer, too. @return R2_OK, or an error. */
+r2_status_t r2_loan_await(struct r2_exec *exec, uint32_t op);
+/** The message of an op with a loan is complete, or failed. @return true: so is the op. */
+bool r2_loan_sent(r2_loan_t *loan, r2_status_t status);
+/* of loan*.c */
+uint32_t r2_loan_index(const r2_loan_t *loan);
+const r2_op_t *r2_loan_op(const r2_loan_t *loan);
+/** The process at the other end. */
+uint32_t r2_loan_peer(const struct r2_exec *exec, uint32_t op);
+/** On and off the list of loans of which there is news. */
+void r2_loan_note(r2_loan_t *loan);
+void r2_loan_unnote(r2_loan_t *loan);
+/** Sends something about it. @param bits R2_LOAN_.. @param data borrowed while loan->sending
+ * counts it @return R2_OK: it is away, or under way; or an error. */
+r2_status_t r2_loan_send(r2_loan_t *loan, uint32_t bits, const void *data, size_t bytes);
+/** Awaits something about it: state and news say when it is here. */
+r2_status_t r2_loan_recv(r2_loan_t *loan, uint32_t bits, void *data, size_t bytes);
+/** It is awaited no more. @param bits 0: the message itself */
+void r2_loan_unpost(const r2_loan_t *loan, uint32_t bits);
+
+/** Nothing more happens to the run's loans. */
+void r2_loans_leave(struct r2_exec *exec);
+/** Gives their memory back. No copy is under way. */
+void r2_loans_free(struct r2_exec *exec);
+
+#endif
