@@ -449,7 +449,7 @@ tests_unit_test_disseminate_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_allocations
 tests_unit_test_allocations_SOURCES = tests/unit/test_allocations.c
 tests_unit_test_allocations_LDFLAGS = \
-    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=r2_hash
+    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=r2_hash,--wrap=getenv
 tests_unit_test_allocations_LDADD = $(R2_TEST_LIBS)
 
 # Kinds of memory, on the stand-in for the CUDA driver

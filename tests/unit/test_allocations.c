@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * What repeated collectives take: allocations of r2core, plans, hash look-ups. On the simulator and
+ * What repeated collectives take: allocations of r2core, plans, look-ups of hashes and of the
+ * environment. On the simulator and
  * over UCX, all ranks in one thread, there with the service thread of each. What UCX itself
  * allocates is not seen by --wrap.
  */
@@ -32,7 +33,7 @@ enum { RANKS_MAX = 4, FLIGHT_MAX = 8, WARM = 200, ROUNDS = 50, TRIES = 10, SITES
 
 static struct {
     volatile bool on;
-    uint32_t allocations, hashes;
+    uint32_t allocations, hashes, variables; /* variables: of the environment */
     struct {
         const void *from;
         uint32_t count;
@@ -47,6 +48,8 @@ void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+char *__real_getenv(const char *name);
+char *__wrap_getenv(const char *name);
 uint64_t __real_r2_hash(const void *key, size_t bytes);
 uint64_t __wrap_r2_hash(const void *key, size_t bytes);
 
@@ -93,6 +96,12 @@ uint64_t __wrap_r2_hash(const void *key, size_t bytes)
 {
     seen.hashes += seen.on ? 1 : 0;
     return __real_r2_hash(key, bytes);
+}
+
+char *__wrap_getenv(const char *name)
+{
+    seen.variables += seen.on ? 1 : 0;
+    return __real_getenv(name);
 }
 
 /* ---- a job ---- */
@@ -436,6 +445,7 @@ static void measure(job_t *job, const work_t *work)
     tell_sites();
     assert_int_equal(plans(job), before);
     assert_int_equal(seen.allocations, 0);
+    assert_int_equal(seen.variables, 0);
     /* Ids of connections are random over UCX: two lanes of a rank may share a slot. Of a link whose
      * turn ends a message may come early, once in these rounds at either end (link/turn.h). */
     assert_true(seen.hashes <= 2 || !work->hashless || (NULL == job->sim && 2 < job->size));

@@ -415,6 +415,7 @@ static const struct CMUnitTest over_tcp_and_shared_memory[] = {
     {"lo/test_wrong_frames", test_wrong_frames, use_lo, NULL, NULL},
     {"lo/test_strangers", test_strangers, use_lo, NULL, NULL},
     {"lo/test_wrong_peer", test_wrong_peer, use_lo, NULL, NULL},
+    {"lo/test_one_endpoint", test_one_endpoint, use_lo, NULL, NULL},
     {"shm/test_forked_child", test_forked_child, use_shared_memory, NULL, NULL},
     {"test_no_device", test_no_device, use_lo, NULL, NULL},
 };

@@ -125,6 +125,7 @@ void test_portions(void **state);
 void test_wrong_frames(void **state);
 void test_strangers(void **state);
 void test_wrong_peer(void **state);
+void test_one_endpoint(void **state);
 
 /* ---- tp_rdma.c ---- */
 

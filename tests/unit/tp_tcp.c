@@ -236,3 +236,41 @@ void test_wrong_peer(void **state)
     assert_true(progress_until(&side, NULL, &side.failed, 1));
     side_close(&side);
 }
+
+/** An endpoint that somebody waits for is asked itself; its end is told by the worker. */
+void test_one_endpoint(void **state)
+{
+    static const uint32_t lengths[] = {8, 0, 4096, 70000, 16};
+    enum { COUNT = r2_array_count(lengths) };
+    char *bytes = malloc(COUNT * (size_t) SEGMENT_MAX);
+    side_t side, other;
+    size_t length;
+    int fd, elsewhere;
+
+    (void) state;
+    assert_non_null(bytes);
+    fd = play_peer(&side, sizeof(r2_tcp_greeting_t));
+    elsewhere = play_peer(&other, sizeof(r2_tcp_greeting_t));
+    assert_int_equal(tp.ops->ep_progress(side.worker, side.ep), 0);
+    length = write_packets(bytes, lengths, COUNT);
+    assert_int_equal(send(fd, bytes, length, MSG_NOSIGNAL), (ssize_t) length);
+    for (const uint64_t end_ns = now_ns() + 5 * R2_NS_PER_S;
+         side.received < COUNT && now_ns() < end_ns;) {
+        (void) tp.ops->ep_progress(side.worker, side.ep);
+    }
+    assert_int_equal(side.received, COUNT);
+    assert_int_equal(side.wrong, 0);
+    close(fd);
+    for (const uint64_t end_ns = now_ns() + 5 * R2_NS_PER_S;
+         tp.ops->worker_signals(side.worker) && now_ns() < end_ns;) {
+        (void) tp.ops->ep_progress(side.worker, side.ep);
+    }
+    assert_int_equal(side.failed, 0);
+    assert_int_equal(tp.ops->ep_progress(side.worker, side.ep), 0);  /* it is over, and quiet */
+    assert_int_equal(tp.ops->worker_arm(side.worker), R2_ERR_AGAIN); /* nobody sleeps over it */
+    assert_true(progress_until(&side, NULL, &side.failed, 1));
+    close(elsewhere);
+    side_close(&side);
+    side_close(&other);
+    free(bytes);
+}
