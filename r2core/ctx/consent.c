@@ -29,7 +29,7 @@
 #define R2_CONSENT_USERS 2 /* components that may have r2 */
 
 /* Published beside the users, and none of them. */
-#define R2_CONSENT_FACTS ((uint32_t) (R2_USER_GPU | R2_USER_SHARES | R2_USER_DRIVER))
+#define R2_CONSENT_FACTS ((uint32_t) (R2_USER_GPU | R2_USER_SHARES | R2_USER_LENDS))
 
 /** What was read so far. */
 typedef struct r2_consent_poll {
@@ -38,7 +38,7 @@ typedef struct r2_consent_poll {
     uint32_t having[R2_CONSENT_USERS];  /* the first rank with it; the same */
     uint32_t first;                     /* the first rank that takes part; the same */
     bool gpu;                           /* somebody has one whose memory r2 can read */
-    bool driver;                        /* somebody has one of GPUs */
+    bool lends;                         /* somebody offers memory of GPUs */
     bool apart;                         /* somebody does not share memory within its host */
     bool told;                          /* rank 0 refused, and said so itself */
     bool one_host;                      /* all that take part are on one host */
@@ -125,7 +125,7 @@ static void r2_consent_count(r2_consent_poll_t *poll, uint32_t rank, uint32_t us
     poll->users &= users & ~R2_CONSENT_FACTS;
     poll->apart = poll->apart || 0 == (users & R2_USER_SHARES);
     poll->gpu = poll->gpu || 0 != (users & R2_USER_GPU);
-    poll->driver = poll->driver || 0 != (users & R2_USER_DRIVER);
+    poll->lends = poll->lends || 0 != (users & R2_USER_LENDS);
     poll->first = r2_min(poll->first, 0 != users ? rank : UINT32_MAX);
 }
 
@@ -245,7 +245,7 @@ r2_status_t r2_consent_find(r2_ctx_t *ctx)
         return R2_ERR_NO_MEMORY;
     }
     memset(poll, 0xff, offsetof(r2_consent_poll_t, gpu)); /* everybody so far, nobody yet */
-    poll->gpu = poll->driver = poll->apart = poll->told = false;
+    poll->gpu = poll->lends = poll->apart = poll->told = false;
     poll->one_host = true;
     status = r2_consent_poll(ctx, poll);
     if (R2_OK == status) {
@@ -254,7 +254,7 @@ r2_status_t r2_consent_find(r2_ctx_t *ctx)
         ctx->consent.known = true;
         ctx->consent.users = poll->users;
         ctx->consent.shares = !poll->apart && !poll->gpu;
-        ctx->core.engine.loans.enabled = poll->driver;
+        ctx->core.engine.loans.enabled = poll->lends;
     }
     free(poll);
     return status;

@@ -82,6 +82,12 @@ static bool r2_ctx_has_gpu(const r2_ctx_t *ctx)
     return NULL != ctx->core.mem.driver.library && NULL != r2_gpu_device();
 }
 
+static bool r2_ctx_lends(const r2_ctx_t *ctx)
+{
+    return NULL != ctx->core.mem.driver.library &&
+           ctx->core.params.gpu_ipc_bytes < R2_LOAN_NONE_BYTES;
+}
+
 /* Opens devices and listeners, and tells all where they are. */
 static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
 {
@@ -93,7 +99,7 @@ static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
         .users = (0 == ctx->config.users ? R2_USER_COLL | R2_USER_P2P | R2_USER_ONE_HOST
                                          : ctx->config.users) |
                  (r2_ctx_has_gpu(ctx) ? R2_USER_GPU : 0u) |
-                 (NULL != ctx->core.mem.driver.library ? R2_USER_DRIVER : 0u) |
+                 (r2_ctx_lends(ctx) ? R2_USER_LENDS : 0u) |
                  (parts->local && ctx->core.params.local && NULL == ctx->core.mem.driver.library
                       ? R2_USER_SHARES
                       : 0u),
@@ -165,6 +171,7 @@ void r2_ctx_dismantle(r2_ctx_t *ctx)
     if (NULL != ctx->hosts) {
         r2_hosts_destroy(ctx->hosts);
     }
+    r2_coll_reap(&ctx->comms); /* what they await is in the net */
     r2_net_fini(&ctx->core.net);
     r2_record_fini(&ctx->record);
     r2_comms_fini(&ctx->comms);

@@ -49,6 +49,7 @@ static inline __attribute__((always_inline)) unsigned r2_drive_once(r2_ctx_t *ct
     if (glance) {
         events = r2_net_read(net, true);
         if (0 == events) {
+            net->was_brief = true; /* nobody sleeps after it, though it may have read all rails */
             return 0;
         }
     } else {

@@ -213,6 +213,10 @@ static bool r2_exec_begin_op(r2_exec_t *exec, uint32_t index)
         r2_stage_begin(exec, index);
     }
     status = r2_exec_perform(exec, index, r2_exec_op_done);
+    if (R2_OK == status && r2_loan_is_talking(&exec->ops[index])) {
+        exec->sending += R2_OP_SEND == exec->schedule->ops[index].kind ? 1 : 0;
+        return true; /* it ends with what is said about it */
+    }
     exec->sending += R2_OP_SEND == exec->schedule->ops[index].kind && R2_IN_PROGRESS == status &&
                              !r2_loan_is_on(&exec->ops[index])
                          ? 1
@@ -325,7 +329,8 @@ static bool r2_exec_may_keep(r2_exec_t *exec)
     for (uint32_t i = r2_exec_lowest(exec); i < exec->schedule->op_count; ++i) {
         if (!exec->ops[i].done) {
             bytes += exec->schedule->ops[i].bytes;
-            if (bytes > exec->args.keep_bytes || !r2_link_may_keep(exec->ops[i].message)) {
+            if (bytes > exec->args.keep_bytes || r2_loan_is_said(&exec->ops[i]) ||
+                !r2_link_may_keep(exec->ops[i].message)) {
                 return false;
             }
         }

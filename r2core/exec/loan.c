@@ -135,6 +135,21 @@ bool r2_loan_is_on(const r2_exec_op_t *handle)
     return NULL != handle->loan && R2_LOAN_SENT != handle->loan->state;
 }
 
+bool r2_loan_is_said(const r2_exec_op_t *handle)
+{
+    return NULL != handle->loan && handle->loan->sending > 0;
+}
+
+bool r2_loan_is_talking(const r2_exec_op_t *handle)
+{
+    if (!r2_loan_is_said(handle)) {
+        return false;
+    }
+    handle->loan->is_whole = true;
+    r2_loan_note(handle->loan);
+    return true;
+}
+
 /* ---- messages ---- */
 
 void r2_loan_note(r2_loan_t *loan)
@@ -293,14 +308,22 @@ r2_status_t r2_loan_await(r2_exec_t *exec, uint32_t index)
         return R2_OK;
     }
     loan = r2_loan_new(exec, index, R2_LOAN_AWAITED);
-    return NULL == loan ? R2_ERR_NO_MEMORY
-                        : r2_loan_recv(loan, R2_LOAN_OFFER, &loan->share, sizeof(loan->share));
+    if (NULL == loan) {
+        return R2_ERR_NO_MEMORY;
+    }
+    if (R2_OK != r2_loan_recv(loan, R2_LOAN_OFFER, &loan->share, sizeof(loan->share))) {
+        loan->state = R2_LOAN_SENT; /* no offer will come: the message may be here */
+    }
+    return R2_OK;
 }
 
 bool r2_loan_sent(r2_loan_t *loan, r2_status_t status)
 {
     if (R2_LOAN_CONFIRMED == loan->state) { /* it will not come, and need not */
         return false;
+    }
+    if (R2_OK != status && R2_LOAN_COPIED == loan->state) {
+        return false; /* its owner is done with it: the word is here, or its receive fails, too */
     }
     if (R2_OK != status) {
         return true;

@@ -36,6 +36,9 @@ enum {
     R2_LOAN_REFUSALS = 4
 };
 
+/* As the least length of what is offered: nothing is */
+#define R2_LOAN_NONE_BYTES (UINT64_C(1) << 40)
+
 /** High bits of a message's tag: what it is of an op's. */
 #define R2_LOAN_OFFER  (1u << 30)
 #define R2_LOAN_ANSWER (2u << 30)
@@ -87,9 +90,10 @@ typedef struct r2_loan {
 
 /** What all runs of a process share. */
 typedef struct r2_loans {
-    bool enabled;         /* a process of the job has a driver. The same for all processes */
+    bool enabled;         /* a process of the job offers memory. The same for all processes */
     uint64_t least_bytes; /* shorter messages are not offered */
     r2_mem_shares_t shares;
+    uint32_t forgets;  /* of the pins, when what is open was good */
     r2_loan_t *busy;   /* list: news, or copies under way */
     uint8_t *refusals; /* owned: by process; NULL: none so far */
 } r2_loans_t;
@@ -107,6 +111,10 @@ unsigned r2_loans_run(struct r2_engine *engine);
 bool r2_loan_prepare(struct r2_exec *exec, uint32_t op);
 /** True if r2_loan_prepare() was, and the peer has not refused. */
 bool r2_loan_is_on(const struct r2_exec_op *handle);
+/** True while messages of ours about an op's loan are under way: the op does not end before. */
+bool r2_loan_is_said(const struct r2_exec_op *handle);
+/** The message of an op is complete at once. @return true: the op is not, r2_loan_is_said(). */
+bool r2_loan_is_talking(const struct r2_exec_op *handle);
 /** Offers what a SEND op sends. @return R2_IN_PROGRESS, or an error. */
 r2_status_t r2_loan_offer(struct r2_exec *exec, uint32_t op);
 /** A RECV op is about to be posted: awaits an offer, too. @return R2_OK, or an error. */

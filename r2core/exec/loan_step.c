@@ -117,6 +117,10 @@ static r2_status_t r2_loan_copy(r2_loan_t *loan)
     if (NULL == to) {
         return r2_loan_decline(loan, R2_LOAN_NOT_NOW);
     }
+    if (exec->engine->loans.forgets != exec->engine->staging.pins.forgets) {
+        exec->engine->loans.forgets = exec->engine->staging.pins.forgets;
+        r2_mem_shares_forget(&exec->engine->loans.shares);
+    }
     loan->queue = (r2_mem_queue_t *) (uintptr_t) &place->stores;
     status = r2_mem_queue_room(loan->queue);
     if (R2_OK != status) {
@@ -181,6 +185,7 @@ static unsigned r2_loan_settle(r2_loan_t *loan)
     if (loan->op->done || loan->sending > 0) {
         return 0;
     }
+    loan->op->exec->sending -= R2_OP_SEND == r2_loan_op(loan)->kind ? 1 : 0;
     r2_exec_ended(loan->op->exec, r2_loan_index(loan), R2_OK);
     return 1;
 }

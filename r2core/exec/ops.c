@@ -193,7 +193,7 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .arg = handle,
     };
     r2_link_t *link;
-    r2_status_t status = fused ? R2_OK : r2_loan_await(exec, (uint32_t) (handle - exec->ops));
+    r2_status_t status = r2_loan_await(exec, (uint32_t) (handle - exec->ops));
 
     if (R2_OK == status) {
         status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);

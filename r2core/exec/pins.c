@@ -50,6 +50,7 @@ void r2_pins_fini(r2_pins_t *pins)
 
 void r2_pins_forget(r2_pins_t *pins)
 {
+    ++pins->forgets;
     while (NULL != pins->free) {
         r2_pin_t *pin = r2_pins_unlink(pins, &pins->free);
 

@@ -25,6 +25,7 @@ typedef struct r2_pins {
     r2_mem_at_t at; /* where it belongs */
     r2_pin_t *free; /* owned list, newest first */
     size_t kept_bytes, keep_bytes;
+    uint32_t forgets; /* calls of r2_pins_forget() */
 } r2_pins_t;
 
 /** @param keep_bytes the most that is kept. */

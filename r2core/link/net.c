@@ -19,8 +19,6 @@
 
 /* Memory that is kept for copies and chunks to come, beside the pools. */
 #define R2_NET_KEEP_BYTES (4u << 20)
-/* So often who stays looks after everything, and not only at what packets ask for. */
-#define R2_NET_BRIEF_NS (50 * R2_NS_PER_US)
 /* Absences of this process that the silence of a lane is excused by, one after another. */
 #define R2_ABSENCES_MAX 8u
 
@@ -319,11 +317,6 @@ static void r2_link_scan_lanes(r2_link_t *link)
             lane->connect.hello_ack = R2_HELLO_ACK_SENT;
         }
     }
-}
-
-bool r2_net_is_brief(const r2_net_t *net)
-{
-    return (net->staying || net->spins) && net->now_ns - net->whole_ns < R2_NET_BRIEF_NS;
 }
 
 void r2_net_progress_traffic(r2_net_t *net, bool took_long)

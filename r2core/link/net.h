@@ -207,7 +207,7 @@ unsigned r2_net_progress(r2_net_t *net);
  */
 unsigned r2_net_read(r2_net_t *net, bool glance);
 /** True if the next progress pass of who spins is to look no further than at the rail that all came
- * by of late. */
+ * by of late, since everything was looked after just now. */
 bool r2_net_glances(r2_net_t *net);
 /**
  * The rest of a progress pass that has found so many events.

@@ -282,9 +282,10 @@ void r2_net_rail_moved(r2_net_t *net, size_t rail_idx)
 
         for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
             r2_lane_t *lane = &link->lanes[i];
+            const r2_lane_conn_t *conn = NULL != lane->conn ? lane->conn : lane->connect.call;
 
-            if (lane->rail == rail && !r2_lane_is_down(lane) && NULL != lane->conn &&
-                lane->conn->worker->is_rdma && lane->conn->worker->device->gid_index != gid_index) {
+            if (lane->rail == rail && !r2_lane_is_down(lane) && NULL != conn &&
+                conn->worker->is_rdma && conn->worker->device->gid_index != gid_index) {
                 r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
                 lane->connect.retry_ns = net->now_ns;
             }

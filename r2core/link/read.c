@@ -12,6 +12,8 @@
 #include "link/local.h"
 #include "link/rx.h"
 
+/* So often who stays or polls looks after everything, and not only at what packets ask for. */
+#define R2_NET_BRIEF_NS (50 * R2_NS_PER_US)
 /* All workers are looked at this often: UCX may hold what it read behind a connection request. */
 #define R2_PROGRESS_ALL_NS (50 * R2_NS_PER_US)
 /* But not in each pass of who gets a processor this seldom. */
@@ -147,9 +149,16 @@ static bool r2_net_has_busy_rail(const r2_net_t *net)
            r2_rail_is_hot(net->busy_rail);
 }
 
+bool r2_net_is_brief(const r2_net_t *net)
+{
+    return (net->staying || net->spins) && net->now_ns - net->whole_ns < R2_NET_BRIEF_NS;
+}
+
 bool r2_net_glances(r2_net_t *net)
 {
-    return r2_net_has_busy_rail(net) && 0 != ++net->glances % R2_BUSY_GLANCES;
+    net->now_ns = r2_now_ns(net->clock); /* the newest pass may be long ago */
+    return r2_net_is_brief(net) && r2_net_has_busy_rail(net) &&
+           0 != ++net->glances % R2_BUSY_GLANCES;
 }
 
 /*

@@ -52,7 +52,8 @@ void r2_rtt_heard(r2_link_t *link)
         return;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        const r2_packet_t *oldest = link->lanes[i].tx.in_flight;
+        const r2_lane_t *lane = &link->lanes[i];
+        const r2_packet_t *oldest = r2_lane_is_sound(lane) ? lane->tx.in_flight : NULL;
 
         since_ns = NULL == oldest ? since_ns : r2_min(since_ns, oldest->sent_ns);
     }

@@ -109,6 +109,14 @@ void r2_mem_shares_fini(r2_mem_shares_t *shares)
     }
 }
 
+void r2_mem_shares_forget(r2_mem_shares_t *shares)
+{
+    for (uint32_t i = 0; i < R2_MEM_SHARES; ++i) {
+        shares->opened[i].id = 0;
+        shares->own[i].id = 0;
+    }
+}
+
 /* What lies where a new allocation lies was freed. */
 static void r2_mem_shut_freed(r2_mem_shares_t *shares, uint32_t owner, const r2_mem_share_t *share)
 {

@@ -59,6 +59,8 @@ typedef struct r2_mem_shares {
 void r2_mem_shares_init(r2_mem_shares_t *shares, r2_mem_t *mem);
 /** Closes what is open. No copy is under way. Also for zeros. */
 void r2_mem_shares_fini(r2_mem_shares_t *shares);
+/** What is open went with its context, or another has its address now. */
+void r2_mem_shares_forget(r2_mem_shares_t *shares);
 
 /** What others need to read a piece of memory.
  * @param at what r2_mem_look() says of it. @return R2_OK; R2_ERR_UNSUPPORTED: it is no piece of one

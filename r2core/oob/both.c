@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/util.h"
 
 /** The instance. Engine lock. */
@@ -126,7 +127,7 @@ r2_status_t r2_post_both_create(const r2_post_t *first, const r2_post_t *second,
     }
     both->at[0] = *first;
     both->at[1] = *second;
-    both->fd = epoll_create1(EPOLL_CLOEXEC);
+    both->fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     for (size_t i = 0; i < r2_array_count(both->at); ++i) {
         const int fd = both->at[i].ops->fd(both->at[i].instance);
 
@@ -151,7 +152,7 @@ void r2_post_both_destroy(r2_post_t *post)
         return;
     }
     if (both->fd >= 0) {
-        close(both->fd);
+        r2_fd_close(both->fd);
     }
     free(both);
     post->instance = NULL;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/fork.h"
 #include "base/util.h"
 
 #define R2_PMIX_EVENT_CODE (PMIX_EXTERNAL_ERR_BASE - 0x7232) /* a code of r2's own */
@@ -67,7 +68,7 @@ static void r2_port_free(r2_pmix_port_t *port)
         free(parcel);
     }
     if (port->fd >= 0) {
-        close(port->fd);
+        r2_fd_close(port->fd);
     }
     pthread_mutex_destroy(&port->mutex);
     free(port);
@@ -263,7 +264,7 @@ static r2_pmix_port_t *r2_port_new(void)
     }
     pthread_mutex_init(&port->mutex, NULL);
     port->refs = 1;
-    port->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    port->fd = r2_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     return port;
 }
 

@@ -66,6 +66,7 @@ typedef struct r2_watch {
 static void r2_watch_report(r2_watch_t *watch, r2_watched_t *at)
 {
     if (watch->known) {
+        r2_port_watch_ask(&at->port);
         at->nic.outage = !at->link       ? R2_NIC_NO_LINK
                          : 0 == at->ipv4 ? R2_NIC_NO_ADDRESS
                                          : r2_port_watch_outage(&at->port);

@@ -111,10 +111,17 @@ bool r2_port_watch_poll(r2_port_watch_t *watch, uint64_t now_ns)
         asks = asks || R2_PORT_NEWS_STATE == news;
         gids = gids || R2_PORT_NEWS_GIDS == news;
     }
-    if (asks) {
+    if (asks || gids) { /* some drivers say nothing else of a port that works again */
         watch->state = r2_port_verbs_state(watch->verbs);
     }
     return asks || gids;
+}
+
+void r2_port_watch_ask(r2_port_watch_t *watch)
+{
+    if (NULL != watch->verbs && R2_NIC_PORT_DOWN == r2_port_watch_outage(watch)) {
+        watch->state = r2_port_verbs_state(watch->verbs);
+    }
 }
 
 uint64_t r2_port_watch_deadline_ns(const r2_port_watch_t *watch)

@@ -33,6 +33,8 @@ void r2_port_watch_stop(r2_port_watch_t *watch);
  * @return true: the table of GIDs may be another, or the state is.
  */
 bool r2_port_watch_poll(r2_port_watch_t *watch, uint64_t now_ns);
+/** Asks anew how a port is that was down. */
+void r2_port_watch_ask(r2_port_watch_t *watch);
 /** When to poll although there is no news; R2_NEVER_NS: never. */
 uint64_t r2_port_watch_deadline_ns(const r2_port_watch_t *watch);
 /** What keeps the port from carrying anything; R2_NIC_WORKS where nothing is followed. */

@@ -162,15 +162,14 @@ static unsigned r2_tcp_look(r2_tcp_worker_t *worker)
 }
 
 /*
- * Looks at the socket that something came by last. Long packets are better awaited with the epoll
+ * Looks at one socket. Long packets are better awaited with the epoll
  * set: who asks a socket for data all the time holds up those who bring them.
  */
-static unsigned r2_tcp_look_at_recent(r2_tcp_worker_t *worker)
+static unsigned r2_tcp_ask(r2_tcp_worker_t *worker, r2_tcp_ep_t *ep)
 {
-    r2_tcp_ep_t *ep = worker->recent;
     const unsigned count = r2_tcp_receive(ep);
 
-    if (0 != count && ep == worker->recent && ep->last_bytes > R2_TCP_HOT_BYTES) {
+    if (0 != count && ep == worker->recent && ep->unwatched && ep->last_bytes > R2_TCP_HOT_BYTES) {
         worker->streak = 0;
         r2_tcp_ep_watch(ep);
     }
@@ -195,7 +194,7 @@ unsigned r2_tcp_worker_progress(r2_tp_worker_t *tp_worker)
     worker->in_progress = true;
     ++worker->calls;
     if (hot) {
-        count = r2_tcp_look_at_recent(worker);
+        count = r2_tcp_ask(worker, worker->recent);
     }
     if (r2_tcp_looks(worker, hot, count)) {
         count += r2_tcp_look(worker);
@@ -219,7 +218,7 @@ unsigned r2_tcp_ep_progress(r2_tp_worker_t *tp_worker, r2_tp_ep_t *tp_ep)
     }
     r2_assert(!worker->in_progress);
     worker->in_progress = true;
-    count = r2_tcp_receive(ep);
+    count = r2_tcp_ask(worker, ep);
     worker->in_progress = false;
     return count;
 }

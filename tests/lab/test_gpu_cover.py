@@ -58,6 +58,7 @@ def job(rows, layout, fault):
              "-x", "FAKECUDA_DEVICES=2", "-x", "FAKECUDA_DELAY_US=30",
              "-x", "FAKECUDA_SEED=%d" % SEED, "--mca", "coll", "r2", "--mca", "coll_r2_gpu", "auto",
              "--mca", "coll_r2_gpu_reduce_bytes", "256",
+             "--mca", "coll_r2_gpu_ipc_bytes", "16384",
              BUILD + "/tests/functional/gpu_cover", cases.name],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         lines = []

@@ -257,6 +257,24 @@ static void where_all_came_from_is_looked_at_first(void **state)
     stub_net_destroy(stub);
 }
 
+/* Who polls rarely looks after everything each time: the rest is done by nobody else. */
+static void who_polls_rarely_does_not_glance(void **state)
+{
+    stub_net_t *stub = spinning(8);
+
+    (void) state;
+    (void) r2_net_progress(&stub->net);
+    assert_int_equal(glances(stub, 8), 6);
+    for (uint32_t i = 0; i < 8; ++i) {
+        stub->time_ns += 50 * R2_NS_PER_US;
+        assert_false(r2_net_glances(&stub->net));
+        assert_int_equal(r2_net_read(&stub->net, false), 0); /* reads all, looks after nothing */
+    }
+    (void) r2_net_progress(&stub->net);
+    assert_int_equal(glances(stub, 8), 6);
+    stub_net_destroy(stub);
+}
+
 /* Not after less, nor after something came by another rail, nor where its descriptor tells. */
 static void else_nobody_glances(void **state)
 {
@@ -317,6 +335,7 @@ int main(void)
         cmocka_unit_test(what_is_awaited_arrives),
         cmocka_unit_test(everything_is_looked_after_now_and_then),
         cmocka_unit_test(where_all_came_from_is_looked_at_first),
+        cmocka_unit_test(who_polls_rarely_does_not_glance),
         cmocka_unit_test(else_nobody_glances),
         cmocka_unit_test(others_cool),
         cmocka_unit_test(who_spins_is_brief),

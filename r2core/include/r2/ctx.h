@@ -29,7 +29,7 @@ typedef enum r2_user {
     R2_USER_ONE_HOST = 4, /* beside COLL: collectives of communicators on one host, too */
     R2_USER_GPU = 8, /* not of users: what has memory of GPUs that only r2 can read */
     R2_USER_SHARES = 16, /* not of users: what shares memory with others of its host */
-    R2_USER_DRIVER = 32 /* not of users: what has a driver of GPUs */
+    R2_USER_LENDS = 32 /* not of users: what offers memory of its GPU to peers */
 } r2_user_t;
 
 /** What an embedding program gives. */
