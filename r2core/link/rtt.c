@@ -52,8 +52,7 @@ void r2_rtt_heard(r2_link_t *link)
         return;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        const r2_lane_t *lane = &link->lanes[i];
-        const r2_packet_t *oldest = r2_lane_is_sound(lane) ? lane->tx.in_flight : NULL;
+        const r2_packet_t *oldest = link->lanes[i].tx.in_flight;
 
         since_ns = NULL == oldest ? since_ns : r2_min(since_ns, oldest->sent_ns);
     }
