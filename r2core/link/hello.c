@@ -475,3 +475,18 @@ void r2_hello_result(void *arg, uint64_t connect_id, r2_status_t status, const v
     }
     r2_hello_unsuccessful(lane, status);
 }
+
+void r2_hello_late(r2_lane_t *lane, const void *reply, size_t bytes)
+{
+    r2_hello_offer_t theirs = {0};
+
+    if (NULL == lane->conn || 0 != lane->connect.connect_id ||
+        R2_OK != r2_hello_outcome(lane->link->net, R2_OK, reply, bytes, &theirs) ||
+        r2_seq_lt(theirs.attempt, lane->connect.peer_attempt) ||
+        theirs.connection == lane->connect.tx_connection) {
+        return;
+    }
+    lane->link->net->now_ns = r2_now_ns(lane->link->net->clock);
+    r2_lane_fence(lane, R2_ERR_TIMEOUT, false);
+    r2_hello_anew(lane, theirs.attempt);
+}

@@ -368,6 +368,9 @@ void r2_hello_request(void *net, uint32_t rail_idx, uint64_t token, const void *
                       size_t bytes);
 void r2_hello_result(void *net, uint64_t connect_id, r2_status_t status, const void *reply,
                      size_t bytes);
+/** The peer has answered a call by way of a third host that was given up. If it took it, its end of
+ * the lane is another one than ours by now: ours is called anew. */
+void r2_hello_late(r2_lane_t *lane, const void *reply, size_t bytes);
 bool r2_hello_waits(void *net, uint64_t connect_id);
 
 #endif

@@ -326,6 +326,8 @@ static void r2_relay_hello(r2_net_t *net, const r2_relay_pending_t *pending)
     } else if (lane->connect.connect_id == pending->frame.id &&
                link->path.relay->connect_via == pending->via) {
         r2_hello_result(net, pending->frame.id, R2_OK, pending->data, pending->bytes);
+    } else {
+        r2_hello_late(lane, pending->data, pending->bytes);
     }
 }
 
