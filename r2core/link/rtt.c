@@ -11,6 +11,7 @@
 #define R2_MIN_RTT_LIFE_NS (10 * R2_NS_PER_S)
 #define R2_CALM_SAMPLES    16u /* until the first ones count for little */
 #define R2_PEAK_LIFE_NS    (5 * R2_NS_PER_S)
+#define R2_PAUSE_LEAST_NS  R2_NS_PER_MS /* shorter silences are none */
 
 /* Smoothed round trip and its variation. Source: RFC 6298, section 2. */
 static void r2_rtt_smooth(r2_lane_t *lane, uint64_t sample_ns)
@@ -42,13 +43,37 @@ static void r2_rtt_calm(r2_lane_t *lane)
     }
 }
 
-/* A pause of the peer delays all lanes; what is usual on a slow lane says nothing about the
- * others. */
+void r2_rtt_heard(r2_link_t *link)
+{
+    const uint64_t now_ns = link->net->now_ns;
+    uint64_t since_ns = now_ns, pause_ns;
+
+    if (now_ns - link->path.last_rx_ns < R2_PAUSE_LEAST_NS) {
+        return;
+    }
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_packet_t *oldest = link->lanes[i].tx.in_flight;
+
+        since_ns = NULL == oldest ? since_ns : r2_min(since_ns, oldest->sent_ns);
+    }
+    pause_ns = now_ns - r2_max(since_ns, link->path.last_rx_ns);
+    if (pause_ns > link->path.pause_ns || now_ns - link->path.pause_at_ns > R2_PEAK_LIFE_NS) {
+        link->path.pause_ns = pause_ns;
+        link->path.pause_at_ns = now_ns;
+    }
+}
+
+/*
+ * A pause of the peer delays all lanes; what is usual on a slow lane says nothing about the others.
+ * Nor does a delay of one lane while others were heard: its NIC sent something again, or a rail was
+ * just repaired. So no more of it counts than the link was silent.
+ */
 static void r2_peak_update(const r2_lane_t *lane, uint64_t sample_ns)
 {
     r2_link_t *link = lane->link;
     uint64_t delay_ns = sample_ns - r2_min(sample_ns, lane->timing.srtt_ns);
 
+    delay_ns = r2_min(delay_ns, r2_max(link->path.pause_ns, R2_PAUSE_LEAST_NS));
     if (delay_ns > link->path.peak_delay_ns ||
         link->net->now_ns - link->path.peak_delay_at_ns > R2_PEAK_LIFE_NS) {
         link->path.peak_delay_ns = delay_ns;

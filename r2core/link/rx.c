@@ -119,6 +119,7 @@ static void r2_rx_life(r2_lane_t *lane)
     if (now_ns - lane->rx.last_ns > r2_scaled_timeout_ns(link->net, R2_ACK_STALL_TIMES)) {
         lane->rx.awake_ns = now_ns;
     }
+    r2_rtt_heard(link);
     link->path.heard_ns += r2_min(now_ns - link->path.last_rx_ns, silence_ns);
     link->path.last_rx_ns = now_ns;
     link->net->last_rx_ns = now_ns;

@@ -133,6 +133,8 @@ struct r2_link {
         bool parted;          /* and what follows from it was done */
         /* most above the usual round trip of its lane, of late */
         uint64_t peak_delay_ns, peak_delay_at_ns;
+        /* longest silence of all lanes together while something was in flight, of late */
+        uint64_t pause_ns, pause_at_ns;
         uint16_t unread;    /* newest word of the peer on its rails (unread.c) */
         uint16_t unread_at; /* by its clock */
         uint32_t told;      /* by so much that clock went on with its words (unread.c) */
@@ -158,7 +160,7 @@ struct r2_link {
     /* one per pair of rails, then the relay lane, if there is one: always with room */
     r2_lane_t lanes[];
 };
-static_assert(sizeof(r2_link_t) <= 1488, "without its lanes: 1,024 peers have 1.5 MB");
+static_assert(sizeof(r2_link_t) <= 1504, "without its lanes: 1,024 peers have 1.5 MB");
 
 /* limits.c */
 /* In multiples of failure_timeout_ms: a link on which nothing answers is checked at this

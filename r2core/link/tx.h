@@ -119,6 +119,8 @@ void r2_delivery_acked(r2_lane_t *lane, uint64_t bytes);
 
 /* rtt.c */
 void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes);
+/** A packet of the peer has come, of whichever lane: before path.last_rx_ns is set. */
+void r2_rtt_heard(r2_link_t *link);
 
 /* credit.c */
 /** Asks for credit, now or when there is room for the question. */

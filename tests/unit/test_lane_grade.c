@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "link/state.h"
+#include "link/tx.h"
 
 typedef struct row {
     r2_lane_state_t state;
@@ -157,9 +158,93 @@ static void link_is_as_good_as_its_best_lane(void **state)
     free(link);
 }
 
+/** Two lanes to a peer, with a packet in flight on each. */
+typedef struct two_lanes {
+    r2_params_t params;
+    r2_net_t net;
+    r2_packet_t packets[2];
+    r2_rail_t rail;
+    r2_link_t link; /* and its lanes: last */
+} two_lanes_t;
+
+static two_lanes_t *two_lanes_begin(void)
+{
+    two_lanes_t *two = calloc(1, sizeof(*two) + 2 * sizeof(r2_lane_t));
+
+    assert_non_null(two);
+    two->params = (r2_params_t){.failure_timeout_ms = 50, .queue_delay_us = 2000,
+                                .window_min_bytes = 1 << 16, .window_max_bytes = 1 << 20};
+    two->net.params = &two->params;
+    two->net.now_ns = R2_NS_PER_S;
+    two->link.net = &two->net;
+    two->link.lane_count = 2;
+    two->link.path.last_rx_ns = two->net.now_ns;
+    for (int i = 0; i < 2; ++i) {
+        two->link.lanes[i].link = &two->link;
+        two->link.lanes[i].rail = &two->rail;
+        two->link.lanes[i].timing.srtt_ns = R2_NS_PER_MS;
+        two->packets[i].sent_ns = two->net.now_ns;
+        two->link.lanes[i].tx.in_flight = &two->packets[i];
+    }
+    return two;
+}
+
+static void two_lanes_hear(two_lanes_t *two, uint64_t after_ms)
+{
+    two->net.now_ns += after_ms * R2_NS_PER_MS;
+    r2_rtt_heard(&two->link);
+    two->link.path.last_rx_ns = two->net.now_ns;
+}
+
+/** A packet that its NIC sends again is late on its own lane: timeouts of the link's lanes stay. */
+static void late_lane_among_others_lengthens_nothing(void **state)
+{
+    two_lanes_t *two = two_lanes_begin();
+
+    (void) state;
+    for (int i = 0; i < 35; ++i) {
+        two_lanes_hear(two, 2); /* the other lane */
+    }
+    r2_rtt_sample(&two->link.lanes[0], 70 * R2_NS_PER_MS, 1000);
+    assert_int_equal(two->link.path.peak_delay_ns, 2 * R2_NS_PER_MS);
+    assert_int_equal(r2_lane_timeout_ns(&two->link.lanes[1]), 50 * R2_NS_PER_MS);
+    free(two);
+}
+
+/** A peer that pauses is late on all of them, and may be again. */
+static void pause_of_the_peer_lengthens_timeouts(void **state)
+{
+    two_lanes_t *two = two_lanes_begin();
+
+    (void) state;
+    two_lanes_hear(two, 70);
+    r2_rtt_sample(&two->link.lanes[0], 70 * R2_NS_PER_MS, 1000);
+    assert_int_equal(two->link.path.peak_delay_ns, 69 * R2_NS_PER_MS);
+    assert_int_equal(r2_lane_timeout_ns(&two->link.lanes[1]), (1 + 2 * 69) * R2_NS_PER_MS);
+    free(two);
+}
+
+/** Nothing was in flight: the peer had nothing to say. */
+static void idle_link_makes_no_pause(void **state)
+{
+    two_lanes_t *two = two_lanes_begin();
+
+    (void) state;
+    two->link.lanes[0].tx.in_flight = two->link.lanes[1].tx.in_flight = NULL;
+    two->net.now_ns += 3 * R2_NS_PER_S;
+    two->packets[0].sent_ns = two->net.now_ns;
+    two->link.lanes[0].tx.in_flight = &two->packets[0];
+    two_lanes_hear(two, 4);
+    assert_int_equal(two->link.path.pause_ns, 4 * R2_NS_PER_MS);
+    free(two);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(late_lane_among_others_lengthens_nothing),
+        cmocka_unit_test(pause_of_the_peer_lengthens_timeouts),
+        cmocka_unit_test(idle_link_makes_no_pause),
         cmocka_unit_test(lane_is_as_good_as_its_worst_sign),
         cmocka_unit_test(table_of_states_is_whole),
         cmocka_unit_test(state_lasts_within_a_phase),
