@@ -159,7 +159,7 @@ static void a_stopped_peer_is_waited_for(void **state)
     scenario_result_t result =
         run_seeds("param no_path_timeout_ms 1000;" THREE GATHER("12")
                       CUT("0ms", "h0", "h1") "at 700ms stop r1; at 5s cont r1",
-                  3);
+                  6);
 
     (void) state;
     assert_relayed(&result);
