@@ -12,7 +12,7 @@ WRONG = re.compile(r"^# validation: \d+ iterations on \d+ ranks?, (\d+) wrong re
 IN_USE = re.compile(r"(coll|btl):r2: in use on (\S+): (?:\d+ rails?: )?([^;]*)")
 NOT_IN_USE = re.compile(r"(?:this job does without r2|not in use on).*")
 RAIL = re.compile(r"(\S+) \(([^)]*)\)")
-DEAD = re.compile(r"warning: (\S+) of (\S+) is (dead|back)[^;\n]*")
+DEAD = re.compile(r"warning: (\S+)(?: \([^)]*\))? of (\S+) is (dead|back)[^;\n]*")
 
 
 @dataclass
