@@ -273,10 +273,11 @@ void r2_net_rail_event(r2_net_t *net, size_t rail_idx, bool carrier)
 
 void r2_net_rail_moved(r2_net_t *net, size_t rail_idx)
 {
-    const r2_rail_t *rail = &net->rails[rail_idx];
+    r2_rail_t *rail = &net->rails[rail_idx];
     const int gid_index = r2_rail_gid_index(rail);
 
     net->now_ns = r2_now_ns(net->clock);
+    r2_rail_moved(rail, gid_index);
     for (uint32_t rank = 0; rank < net->size; ++rank) {
         r2_link_t *link = net->links[rank];
 

@@ -102,6 +102,9 @@ void r2_rail_doubt(r2_rail_worker_t *worker, r2_status_t status);
  */
 r2_status_t r2_rail_connect(r2_rail_worker_t *worker, r2_tp_ep_t *ep, uint32_t peer,
                             const void *address, size_t address_bytes);
+/** The NIC's address is at another place in the port's table of GIDs: what was opened by the old
+ * one gets no new lanes. */
+void r2_rail_moved(r2_rail_t *rail, int gid_index);
 /** Gives a user back. Unused old workers are destroyed by r2_rail_reap(). */
 void r2_rail_put(r2_rail_worker_t *worker);
 /** Destroys workers that are not used, but for the newest of each transport where lanes share one.
