@@ -94,12 +94,10 @@ typedef enum r2_wait_next {
     R2_WAIT_SLEEP  /* nothing did for long */
 } r2_wait_next_t;
 
-/* Who begins to wait looks so often at what it waits for, and then after everything. */
-#define R2_WAIT_GLANCES_FIRST 1u
-
+/** Begins with a glance: it may be there already. */
 static inline r2_wait_t r2_wait_for(const r2_coll_t *coll)
 {
-    return (r2_wait_t){.coll = coll, .glances = R2_WAIT_GLANCES_FIRST};
+    return (r2_wait_t){.coll = coll, .glances = 1};
 }
 /** Drives once for a thread that waits. The simulator's processes do the same. */
 r2_wait_next_t r2_wait_pass(r2_ctx_t *ctx, r2_wait_t *wait);
