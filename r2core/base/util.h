@@ -38,4 +38,23 @@ static inline uint64_t r2_clamp_u64(uint64_t value, uint64_t low, uint64_t high)
     return value < low ? low : (value > high ? high : value);
 }
 
+/** Writes the low `bytes` of a number, at most 8, the lowest first. */
+static inline void r2_put_le(uint8_t *to, uint64_t value, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; ++i) {
+        to[i] = (uint8_t) (value >> (8 * i));
+    }
+}
+
+/** Reads a number of so many bytes, at most 8, the lowest first. */
+static inline uint64_t r2_get_le(const uint8_t *from, size_t bytes)
+{
+    uint64_t value = 0;
+
+    for (size_t i = 0; i < bytes; ++i) {
+        value |= (uint64_t) from[i] << (8 * i);
+    }
+    return value;
+}
+
 #endif

@@ -11,6 +11,7 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "rail/hello.h"
 
 #define R2_BUNDLE_MAGIC        "r2.event"
@@ -19,27 +20,10 @@
 #define R2_BUNDLE_ENTRY_BYTES  6u
 #define R2_BUNDLE_HASH_BYTES   32u
 
-static void r2_bundle_put(uint8_t *at, uint32_t value, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; ++i) {
-        at[i] = (uint8_t) (value >> (8 * i));
-    }
-}
-
-static uint32_t r2_bundle_get(const uint8_t *at, size_t bytes)
-{
-    uint32_t value = 0;
-
-    for (size_t i = 0; i < bytes; ++i) {
-        value |= (uint32_t) at[i] << (8 * i);
-    }
-    return value;
-}
-
 void r2_bundle_begin(r2_bundle_t *bundle_p, uint32_t sender)
 {
     memcpy(bundle_p->data, R2_BUNDLE_MAGIC, R2_BUNDLE_MAGIC_BYTES);
-    r2_bundle_put(bundle_p->data + R2_BUNDLE_MAGIC_BYTES, sender, 4);
+    r2_put_le(bundle_p->data + R2_BUNDLE_MAGIC_BYTES, sender, 4);
     bundle_p->bytes = R2_BUNDLE_HEADER_BYTES;
     bundle_p->count = 0;
 }
@@ -52,8 +36,8 @@ bool r2_bundle_add(r2_bundle_t *bundle, uint32_t rank, const void *data, size_t 
                                          sizeof(bundle->data) - R2_BUNDLE_HASH_BYTES) {
         return false;
     }
-    r2_bundle_put(at, rank, 4);
-    r2_bundle_put(at + 4, (uint32_t) bytes, 2);
+    r2_put_le(at, rank, 4);
+    r2_put_le(at + 4, (uint32_t) bytes, 2);
     if (bytes > 0) {
         memcpy(at + R2_BUNDLE_ENTRY_BYTES, data, bytes);
     }
@@ -81,7 +65,7 @@ static size_t r2_bundle_entry(const uint8_t *at, size_t used, size_t bytes)
     if (bytes - used < R2_BUNDLE_ENTRY_BYTES) {
         return 0;
     }
-    length = r2_bundle_get(at + used + 4, 2);
+    length = (uint32_t) r2_get_le(at + used + 4, 2);
     return length > R2_POST_BYTES_MAX || length > bytes - used - R2_BUNDLE_ENTRY_BYTES
                ? 0
                : R2_BUNDLE_ENTRY_BYTES + length;
@@ -96,7 +80,7 @@ static bool r2_bundle_is_sound(const uint8_t *at, size_t bytes, const uint8_t *k
     r2_bundle_hash(at, bytes, key, hash);
     if (0 != sodium_memcmp(hash, at + bytes, sizeof(hash)) ||
         0 != memcmp(at, R2_BUNDLE_MAGIC, R2_BUNDLE_MAGIC_BYTES) ||
-        r2_bundle_get(at + R2_BUNDLE_MAGIC_BYTES, 4) >= size) {
+        (uint32_t) r2_get_le(at + R2_BUNDLE_MAGIC_BYTES, 4) >= size) {
         return false;
     }
     for (size_t used = R2_BUNDLE_HEADER_BYTES; used < bytes; used += taken) {
@@ -120,10 +104,10 @@ r2_status_t r2_bundle_read(const void *data, size_t bytes, const uint8_t *key, u
         return R2_ERR_WIRE;
     }
     bytes -= R2_BUNDLE_HASH_BYTES;
-    sender = r2_bundle_get(at + R2_BUNDLE_MAGIC_BYTES, 4);
+    sender = (uint32_t) r2_get_le(at + R2_BUNDLE_MAGIC_BYTES, 4);
     for (size_t used = R2_BUNDLE_HEADER_BYTES; used < bytes; used += taken) {
         taken = r2_bundle_entry(at, used, bytes);
-        if (r2_bundle_get(at + used, 4) == rank) {
+        if ((uint32_t) r2_get_le(at + used, 4) == rank) {
             upcalls->received(upcalls->arg, sender, at + used + R2_BUNDLE_ENTRY_BYTES,
                               taken - R2_BUNDLE_ENTRY_BYTES);
         }

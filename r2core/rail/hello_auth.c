@@ -25,23 +25,6 @@ enum {
     R2_HELLO_SUBKEY_MAC = 3    /* + role */
 };
 
-static void r2_hello_put_le(uint8_t *to, uint64_t value, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; ++i) {
-        to[i] = (uint8_t) (value >> (8 * i));
-    }
-}
-
-static uint64_t r2_hello_get_le(const uint8_t *from, size_t bytes)
-{
-    uint64_t value = 0;
-
-    for (size_t i = 0; i < bytes; ++i) {
-        value |= (uint64_t) from[i] << (8 * i);
-    }
-    return value;
-}
-
 void r2_hello_random(void *bytes_p, size_t bytes)
 {
     randombytes_buf(bytes_p, bytes);
@@ -55,7 +38,7 @@ void r2_hello_session_init(r2_hello_session_t *session, const uint8_t *key, uint
     uint8_t master[crypto_kdf_KEYBYTES];
     uint8_t rail[4];
 
-    r2_hello_put_le(rail, rail_idx, sizeof(rail));
+    r2_put_le(rail, rail_idx, sizeof(rail));
     crypto_generichash_init(&hash, key, R2_JOB_KEY_BYTES, sizeof(master));
     crypto_generichash_update(&hash, (const uint8_t *) R2_HELLO_MAGIC, R2_HELLO_MAGIC_BYTES);
     crypto_generichash_update(&hash, rail, sizeof(rail));
@@ -99,8 +82,8 @@ size_t r2_hello_frame_seal(r2_hello_session_t *session, r2_hello_role_t role, co
     const size_t signed_bytes = R2_HELLO_FRAME_HEADER_BYTES + bytes;
 
     r2_assert(bytes <= R2_HELLO_BYTES_MAX);
-    r2_hello_put_le(frame_p, bytes, 4);
-    r2_hello_put_le(frame_p + 4, session->counter[role]++, 8);
+    r2_put_le(frame_p, bytes, 4);
+    r2_put_le(frame_p + 4, session->counter[role]++, 8);
     if (bytes > 0) {
         memcpy(frame_p + R2_HELLO_FRAME_HEADER_BYTES, payload, bytes);
     }
@@ -110,7 +93,7 @@ size_t r2_hello_frame_seal(r2_hello_session_t *session, r2_hello_role_t role, co
 
 r2_status_t r2_hello_frame_length(const uint8_t *header, size_t *bytes_p)
 {
-    const uint64_t bytes = r2_hello_get_le(header, 4);
+    const uint64_t bytes = r2_get_le(header, 4);
 
     if (bytes > R2_HELLO_BYTES_MAX) {
         return R2_ERR_WIRE;
@@ -132,8 +115,8 @@ r2_status_t r2_hello_frame_open(r2_hello_session_t *session, r2_hello_role_t rol
     signed_bytes = frame_bytes - R2_HELLO_MAC_BYTES;
     r2_hello_frame_mac(session, role, frame, signed_bytes, mac);
     if (0 != sodium_memcmp(mac, frame + signed_bytes, sizeof(mac)) ||
-        r2_hello_get_le(frame, 4) != signed_bytes - R2_HELLO_FRAME_HEADER_BYTES ||
-        r2_hello_get_le(frame + 4, 8) != session->counter[role]) {
+        r2_get_le(frame, 4) != signed_bytes - R2_HELLO_FRAME_HEADER_BYTES ||
+        r2_get_le(frame + 4, 8) != session->counter[role]) {
         return R2_ERR_AUTH;
     }
     ++session->counter[role];
