@@ -83,9 +83,9 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->timing.base_ns = net->now_ns;
     lane->tx.gap_ns = 0;
     lane->tx.unasked_bytes = 0;
-    lane->timing.srtt_ns = lane->timing.rttvar_ns = lane->timing.min_rtt_ns =
-        lane->timing.calm_rtt_ns = 0;
-    lane->timing.rtt_samples = 0;
+    lane->timing.srtt_ns = lane->timing.rttvar_ns = lane->timing.calm_rtt_ns = 0;
+    lane->timing.min_rtt_ns = 0;
+    lane->timing.rtt_samples = lane->timing.min_rtt_since_us = 0;
     lane->tx.load =
         (r2_lane_load_t){.bytes_per_s = lane->tx.load.bytes_per_s}; /* slow ones come back slow */
     memset(&lane->tx.delivery, 0, sizeof(lane->tx.delivery));
@@ -216,6 +216,7 @@ void r2_lane_connected(r2_lane_t *lane, uint8_t kind)
         lane->connect.hello_ack = R2_HELLO_ACK_DUE;
     }
     if (R2_LANE_WIRING == lane->state && R2_WIRE_HELLO != kind) {
+        r2_rtt_wired(lane);
         r2_lane_up(lane);
     }
     r2_link_activate(lane->link);

@@ -138,14 +138,16 @@ typedef struct r2_lane {
     struct {                   /* how long things take, and doubt */
         uint64_t delivered_ns; /* newest acknowledgement, of this and earlier connections */
         uint64_t base_ns;      /* silence counts from here at the earliest */
-        uint64_t srtt_ns, rttvar_ns, min_rtt_ns, min_rtt_at_ns;
+        uint64_t srtt_ns, rttvar_ns;
+        uint64_t min_rtt_ns, min_rtt_at_ns; /* least sample of a time, and when it began */
         uint64_t calm_rtt_ns; /* least smoothed round trip; 0 = too few samples so far */
         uint32_t rtt_samples;
-        uint64_t doubt_ns;  /* when it last came in doubt */
-        uint64_t barred_ns; /* a verdict was against it: in doubt until then; 0 = none */
-        bool grace_used;    /* silent: the peer was heard again, it got one more timeout */
-        uint8_t absences;   /* ours that have moved base_ns, since the last acknowledgement */
-        uint32_t cut_told;  /* the peer's clock when it was asked what showed it unreachable */
+        uint32_t min_rtt_since_us; /* least sample since min_rtt_at_ns, rounded up; 0 = none */
+        uint64_t doubt_ns;         /* when it last came in doubt */
+        uint64_t barred_ns;        /* a verdict was against it: in doubt until then; 0 = none */
+        bool grace_used;           /* silent: the peer was heard again, it got one more timeout */
+        uint8_t absences;  /* ours that have moved base_ns, since the last acknowledgement */
+        uint32_t cut_told; /* the peer's clock when it was asked what showed it unreachable */
     } timing;
     struct {                    /* opening and closing */
         uint64_t tx_connection; /* id the peer wants to see; of the last one where it is down */

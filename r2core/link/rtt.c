@@ -8,8 +8,8 @@
 
 #include "link/tx.h"
 
-#define R2_MIN_RTT_LIFE_NS (10 * R2_NS_PER_S)
-#define R2_CALM_SAMPLES    16u /* until the first ones count for little */
+#define R2_MIN_RTT_LIFE_NS (10 * R2_NS_PER_S) /* and at most twice as long */
+#define R2_CALM_SAMPLES    16u                /* until the first ones count for little */
 #define R2_PEAK_LIFE_NS    (5 * R2_NS_PER_S)
 #define R2_PAUSE_LEAST_NS  R2_NS_PER_MS /* shorter silences are none */
 
@@ -127,15 +127,42 @@ static void r2_window_adapt(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_
     }
 }
 
+/*
+ * What the way takes without a queue: the least of all samples of some time. In its place comes the
+ * least one since, not the newest: that of a lane that is busy has the queue in it, its own and the
+ * peer's, which acknowledgements wait in.
+ */
+static void r2_rtt_least(r2_lane_t *lane, uint64_t sample_ns)
+{
+    const uint64_t now_ns = lane->link->net->now_ns;
+    const uint32_t sample_us = (uint32_t) r2_min(sample_ns / R2_NS_PER_US + 1, UINT32_MAX);
+    uint32_t *since_us = &lane->timing.min_rtt_since_us;
+
+    if (0 == lane->timing.min_rtt_ns || sample_ns < lane->timing.min_rtt_ns) {
+        lane->timing.min_rtt_ns = sample_ns;
+    } else {
+        *since_us = 0 == *since_us ? sample_us : r2_min(*since_us, sample_us);
+        if (now_ns - lane->timing.min_rtt_at_ns <= R2_MIN_RTT_LIFE_NS) {
+            return;
+        }
+        lane->timing.min_rtt_ns = *since_us * R2_NS_PER_US;
+    }
+    lane->timing.min_rtt_at_ns = now_ns;
+    *since_us = 0;
+}
+
+void r2_rtt_wired(r2_lane_t *lane)
+{
+    const uint64_t sample_ns = lane->link->net->now_ns - lane->state_ns;
+
+    if (sample_ns > 0 && !r2_lane_is_relay(lane)) {
+        r2_rtt_least(lane, sample_ns);
+    }
+}
+
 void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes)
 {
-    uint64_t now_ns = lane->link->net->now_ns;
-
-    if (0 == lane->timing.min_rtt_ns || sample_ns < lane->timing.min_rtt_ns ||
-        now_ns - lane->timing.min_rtt_at_ns > R2_MIN_RTT_LIFE_NS) {
-        lane->timing.min_rtt_ns = sample_ns;
-        lane->timing.min_rtt_at_ns = now_ns;
-    }
+    r2_rtt_least(lane, sample_ns);
     r2_peak_update(lane, sample_ns);
     r2_rtt_smooth(lane, sample_ns);
     r2_rtt_calm(lane);

@@ -118,6 +118,8 @@ void r2_delivery_sending(r2_lane_t *lane);
 void r2_delivery_acked(r2_lane_t *lane, uint64_t bytes);
 
 /* rtt.c */
+/** HELLO was answered: the lane carries nothing yet, so that is what the way takes at most. */
+void r2_rtt_wired(r2_lane_t *lane);
 void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes);
 /** A packet of the peer has come, of whichever lane: before path.last_rx_ns is set. */
 void r2_rtt_heard(r2_link_t *link);

@@ -18,6 +18,12 @@ MUTANTS_LINK = [
      "    early->next = message->early;\n    message->early = early;\n",
      "    if (header->length > 64) {\n        free(early);\n        return true;\n    }\n"
      "    early->next = message->early;\n    message->early = early;\n"),
+    ("newest-round-trip-in-place-of-the-least", "link/rtt.c",
+     "        lane->timing.min_rtt_ns = *since_us * R2_NS_PER_US;\n",
+     "        lane->timing.min_rtt_ns = sample_us * R2_NS_PER_US;\n", GRADE),
+    ("first-round-trips-of-a-lane-are-loaded", "link/rtt.c",
+     "    if (sample_ns > 0 && !r2_lane_is_relay(lane)) {",
+     "    if (false && sample_ns > 0 && !r2_lane_is_relay(lane)) {", GRADE),
     ("watermark-runs-ahead", "link/rx_data.c",
      "        ++link->rx.watermark;\n", "        link->rx.watermark += 2;\n"),
     ("request-for-credit-ignored", "link/rx_data.c",

@@ -239,9 +239,30 @@ static void idle_link_makes_no_pause(void **state)
     free(two);
 }
 
+/** A lane that is busy for long has its queue in each sample: that is no way without one. */
+static void least_round_trip_outlives_a_busy_time(void **state)
+{
+    two_lanes_t *two = two_lanes_begin();
+    r2_lane_t *lane = &two->link.lanes[0];
+
+    (void) state;
+    lane->state_ns = two->net.now_ns - 100 * R2_NS_PER_US;
+    r2_rtt_wired(lane); /* HELLO took 100 us; the first packets have a queue before them */
+    r2_rtt_sample(lane, 9 * R2_NS_PER_MS, 1000);
+    assert_int_equal(lane->timing.min_rtt_ns, 100 * R2_NS_PER_US);
+    for (int i = 0; i < 15; ++i) {
+        two->net.now_ns += R2_NS_PER_S;
+        r2_rtt_sample(lane, (5 == i ? 3 : 9) * R2_NS_PER_MS, 1000);
+    }
+    /* the least one since, rounded up, and not the newest */
+    assert_in_range(lane->timing.min_rtt_ns, 3 * R2_NS_PER_MS, 3 * R2_NS_PER_MS + R2_NS_PER_US);
+    free(two);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(least_round_trip_outlives_a_busy_time),
         cmocka_unit_test(late_lane_among_others_lengthens_nothing),
         cmocka_unit_test(pause_of_the_peer_lengthens_timeouts),
         cmocka_unit_test(idle_link_makes_no_pause),
