@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The r2 authors
  *
  * Allreduce in one step: every rank sends its vector to all and folds for itself. For three ranks,
- * for two and vectors of middle length, or by name.
+ * for two and vectors of middle length or long ones, or by name.
  *
  * Three ranks, one step:
  *
@@ -11,8 +11,9 @@
  *   rank 1   x1 -> 2, 0   folds x0 OP (x1 OP x2)
  *   rank 2   x2 -> 0, 1   folds x0 OP (x1 OP x2)
  *
- * It costs n - 1 messages and n - 1 reductions per rank instead of log2 n, but no second step. The
- * order is that of direct exchange (fold.c): both give the same bits.
+ * It costs n - 1 messages and n - 1 reductions per rank instead of log2 n, but no second step. Long
+ * vectors go in segments, one after the other. The order is that of direct exchange (fold.c): both
+ * give the same bits.
  *
  * Source: folklore (linear exchange).
  */
@@ -27,46 +28,95 @@
 #include "plan/forecast.h"
 #include "plan/thresholds.h"
 
+/* A receive that nobody has heard of is granted so much by default: longer messages would stand
+ * still until credit comes for their rest. */
+#define R2_EXCHANGE_SEGMENT_BYTES (2u << 20)
+
+/** Two segments fit staging memory, which is the least that a fold works with. */
+static uint64_t r2_exchange_segment_bytes(const r2_plan_input_t *input)
+{
+    const uint64_t half = input->scratch_bytes / 2 / R2_SLOT_ALIGN * R2_SLOT_ALIGN;
+    const uint64_t bytes = input->count * input->element_bytes;
+    const uint64_t most = r2_min(half, (uint64_t) R2_EXCHANGE_SEGMENT_BYTES);
+
+    return r2_max(r2_min(bytes, most) / input->element_bytes * input->element_bytes,
+                  input->element_bytes);
+}
+
 static uint64_t r2_allreduce_exchange_scratch(const r2_plan_input_t *input)
 {
-    /* two slots are the least that a fold works with */
-    return 2 * r2_vector_slot_bytes(input);
+    return 2 * r2_round_up(r2_exchange_segment_bytes(input), R2_SLOT_ALIGN);
+}
+
+typedef struct exchange {
+    const r2_plan_input_t *input; /* borrowed */
+    r2_schedule_t *schedule;      /* borrowed */
+    uint64_t bytes, segment_bytes;
+    r2_fold_t fold;
+    uint32_t *waits; /* owned; [size]: what the result of a segment waits for */
+} exchange_t;
+
+/** A segment to all, and the result from the segments of all. */
+static void r2_exchange_segment(exchange_t *e, uint32_t k)
+{
+    const uint64_t offset = k * e->segment_bytes;
+    const r2_fold_segment_t segment = {.index = k,
+                                       .tag = k,
+                                       .bytes = r2_segment_length(e->bytes, e->segment_bytes, k),
+                                       .own = r2_at(r2_input_buf(e->input), offset),
+                                       .place = r2_at(R2_BUF_OUT, offset)};
+
+    for (int32_t step = 1; step < e->input->size; ++step) {
+        const r2_msg_t msg = {.peer = r2_input_peer(e->input, step),
+                              .tag = k,
+                              .order = k,
+                              .bytes = segment.bytes};
+
+        /* in place, what we send must stay until it is acknowledged */
+        e->waits[step] = r2_add_send(e->schedule, msg, segment.own, R2_AT_ONCE);
+    }
+    e->waits[0] = r2_fold_contributions(&e->fold, &segment);
+    r2_fold_finish(&e->fold, &segment, e->waits, (uint32_t) e->input->size);
 }
 
 static r2_status_t r2_allreduce_exchange_build(const r2_plan_input_t *input,
                                                r2_schedule_t *schedule)
 {
-    const r2_fold_segment_t whole = {.bytes = input->count * input->element_bytes,
-                                     .own = r2_at(r2_input_buf(input), 0),
-                                     .place = r2_at(R2_BUF_OUT, 0)};
-    /* in place, what we send must stay until it is acknowledged */
-    uint32_t *waits = malloc((size_t) input->size * sizeof(*waits));
-    r2_fold_t fold;
+    exchange_t e = {.input = input,
+                    .schedule = schedule,
+                    .bytes = input->count * input->element_bytes};
+    uint32_t segments;
     r2_status_t status;
 
-    if (NULL == waits) {
+    e.segment_bytes = r2_exchange_segment_bytes(input);
+    segments = r2_segment_count(e.bytes, e.segment_bytes);
+    e.waits = malloc((size_t) input->size * sizeof(*e.waits));
+    if (NULL == e.waits) {
         return R2_ERR_NO_MEMORY;
     }
-    r2_plan_note_message(schedule, whole.bytes);
-    status = r2_fold_init(&fold, input, schedule, input->in_place, whole.bytes, 1);
-    if (R2_OK == status) {
-        for (int32_t step = 1; step < input->size; ++step) {
-            r2_msg_t msg = {.peer = r2_input_peer(input, step), .bytes = whole.bytes};
-
-            waits[step] = r2_add_send(schedule, msg, whole.own, R2_AT_ONCE);
-        }
-        waits[0] = r2_fold_contributions(&fold, &whole);
-        r2_fold_finish(&fold, &whole, waits, (uint32_t) input->size);
-        r2_fold_fini(&fold);
+    r2_plan_note_message(schedule, e.segment_bytes);
+    status = r2_fold_init(&e.fold, input, schedule, input->in_place, e.segment_bytes, segments);
+    for (uint32_t k = 0; R2_OK == status && k < segments; ++k) {
+        r2_exchange_segment(&e, k);
     }
-    free(waits);
+    r2_fold_fini(&e.fold);
+    free(e.waits);
     return status;
+}
+
+/** Within a host no wire stands still between two steps, and each of two may reduce one half. */
+static bool r2_exchange_pays_long(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    return total_bytes >= r2_threshold_exchange_pair_long_bytes &&
+           total_bytes <= r2_threshold_exchange_pair_longest_bytes &&
+           (NULL == input->topology || input->topology->host_count > 1);
 }
 
 static bool r2_allreduce_exchange_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     if (2 == input->size) {
-        return total_bytes <= r2_threshold_exchange_pair_bytes;
+        return total_bytes <= r2_threshold_exchange_pair_bytes ||
+               r2_exchange_pays_long(input, total_bytes);
     }
     return r2_threshold_exchange_ranks == input->size &&
            r2_is_short(input, total_bytes, r2_threshold_allreduce_short_bytes,

@@ -52,6 +52,7 @@ typedef struct layout {
 /* All collectives that know no hosts behave alike with several ranks on each. */
 static const layout_t layouts[] = {{3, 1}, {5, 1}, {9, 1}};
 static const layout_t packed[] = {{3, 2}, {2, 3}};
+static const layout_t pair = {2, 1};
 
 static const char *chosen(r2_coll_kind_t kind, const r2_topology_t *topology, uint64_t count)
 {
@@ -91,7 +92,7 @@ static size_t thresholds(r2_coll_kind_t kind, layout_t layout, uint64_t *counts_
 
 static scenario_result_t run(const char *faults, layout_t layout, const char *program)
 {
-    char source[4096];
+    char source[5120];
     scenario_result_t result;
 
     snprintf(source, sizeof(source),
@@ -131,7 +132,7 @@ static size_t same_bits(size_t k, layout_t layout)
 {
     uint64_t counts[PLACES_MOST];
     const size_t found = thresholds(kinds[k].kind, layout, counts);
-    char program[3584];
+    char program[4608];
     scenario_result_t healthy, broken;
 
     if (0 == found) {
@@ -180,6 +181,14 @@ static void test_same_bits_on_crowded_hosts(void **state)
     }
 }
 
+/** Two hosts: doubling, one step, two halves, and one step again. */
+static void test_same_bits_of_two(void **state)
+{
+    (void) state;
+    assert_int_equal(R2_COLL_ALLREDUCE, kinds[0].kind);
+    assert_int_equal(3, same_bits(0, pair));
+}
+
 /** What the test is for: sums around a threshold differ between the trees of both sides. */
 static void test_trees_differ(void **state)
 {
@@ -199,6 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
                                        cmocka_unit_test(test_same_bits_on_crowded_hosts),
+                                       cmocka_unit_test(test_same_bits_of_two),
                                        cmocka_unit_test(test_trees_differ)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
