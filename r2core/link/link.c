@@ -104,10 +104,25 @@ static void r2_pairs_add(r2_link_pairs_t *pairs, r2_rail_t *rail, uint32_t remot
     ++pairs->count;
 }
 
+/* True if the rails are a pair by the rule of this pass. */
+static bool r2_pairs_fit(const r2_peer_rail_t *own, const r2_peer_rail_t *remote, bool same_idx,
+                         int pass)
+{
+    const bool bare = r2_peer_rail_is_bare(own);
+    const bool subnet = bare ? r2_peer_rails_have_rdma(own, remote) : r2_same_subnet(own, remote);
+    const bool untold = !bare && (0 == own->ipv4 || 0 == remote->ipv4);
+
+    if (bare != r2_peer_rail_is_bare(remote)) {
+        return false;
+    }
+    return 0 == pass ? same_idx && subnet : 1 == pass ? subnet : same_idx && untold;
+}
+
 /*
  * Pairs our rails with the peer's, the same way on both sides: as they were published, whatever
  * address a NIC of ours has got since. Rails of equal index in one subnet, then the k-th unpaired
- * rails of a subnet with each other, then equal indices where a side has no address to tell.
+ * rails of a subnet with each other, then equal indices where a side has no address to tell. Ports
+ * without IP are paired with each other alone, where both offer RDMA in one subnet of InfiniBand.
  */
 static void r2_pairs_find(r2_net_t *net, const r2_peer_info_t *info, r2_link_pairs_t *pairs)
 {
@@ -116,12 +131,8 @@ static void r2_pairs_find(r2_net_t *net, const r2_peer_info_t *info, r2_link_pai
     for (int pass = 0; pass < 3; ++pass) {
         for (uint32_t i = 0; i < net->rail_count; ++i) {
             for (uint32_t j = 0; j < info->rail_count && !ours[i]; ++j) {
-                const r2_peer_rail_t *own = &net->info.rails[i], *remote = &info->rails[j];
-                bool subnet = r2_same_subnet(own, remote);
-                bool untold = 0 == own->ipv4 || 0 == remote->ipv4;
-                bool fits = 0 == pass ? i == j && subnet : 1 == pass ? subnet : i == j && untold;
-
-                if (fits && !theirs[j]) {
+                if (!theirs[j] &&
+                    r2_pairs_fit(&net->info.rails[i], &info->rails[j], i == j, pass)) {
                     ours[i] = theirs[j] = true;
                     r2_pairs_add(pairs, &net->rails[i], j);
                 }

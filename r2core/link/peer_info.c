@@ -54,6 +54,11 @@ bool r2_peer_rails_have_rdma(const r2_peer_rail_t *a, const r2_peer_rail_t *b)
            (untold || 0 == strcmp(a->rdma + bytes, b->rdma + bytes));
 }
 
+bool r2_peer_rail_is_bare(const r2_peer_rail_t *rail)
+{
+    return NULL != strchr(rail->name, ':');
+}
+
 /* ---- writing ---- */
 
 typedef struct r2_peer_writer {

@@ -82,6 +82,12 @@ void r2_peer_rdma_text(const r2_nic_t *nic, char *text_p);
  */
 bool r2_peer_rails_have_rdma(const r2_peer_rail_t *a, const r2_peer_rail_t *b);
 
+/**
+ * True for an InfiniBand port without IP: it is called by its port, and no network device has a
+ * colon in its name. Nothing but RDMA goes over it.
+ */
+bool r2_peer_rail_is_bare(const r2_peer_rail_t *rail);
+
 /** @param to R2_PEER_INFO_BYTES_MAX bytes. @return bytes written, 0: too long. */
 size_t r2_peer_info_encode(const r2_peer_info_t *info, uint8_t *to);
 /**
