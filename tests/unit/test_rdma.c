@@ -28,6 +28,8 @@ typedef struct t_host {
     char root[PATH_MAX];
     r2_nic_seen_t seen[T_SEEN_MAX];
     size_t count;
+    bool can_rdma; /* of ports without IP */
+    char managers[32];
 } t_host_t;
 
 static bool t_writes; /* golden files */
@@ -136,15 +138,25 @@ static void t_roce(const t_host_t *host, const char *device, int port, const cha
 /** Chooses rails as r2_nics_find() does. */
 static void t_find(t_host_t *host, const char *selection, info_t *info_p)
 {
+    size_t count = host->count;
+    r2_nic_seen_t *seen;
+
     memset(info_p, 0, sizeof(*info_p));
     r2_params_init(&info_p->params);
     info_p->params.rails = selection;
     strcpy(info_p->host_name, "n1");
     r2_nics_place(host->root, selection, host->seen, host->count);
-    if (R2_OK != r2_nics_select(host->seen, host->count, selection, false, info_p->nics,
-                                &info_p->nic_count, info_p->nics_text, sizeof(info_p->nics_text))) {
+    seen = malloc(count * sizeof(*seen));
+    memcpy(seen, host->seen, count * sizeof(*seen));
+    assert_int_equal(r2_nics_add_bare(host->root, host->managers, &seen, &count), R2_OK);
+    for (size_t i = host->count; i < count; ++i) {
+        seen[i].can_rdma = host->can_rdma; /* nothing of UCX here knows the device */
+    }
+    if (R2_OK != r2_nics_select(seen, count, selection, false, info_p->nics, &info_p->nic_count,
+                                info_p->nics_text, sizeof(info_p->nics_text))) {
         info_p->nic_count = 0;
     }
+    free(seen);
     for (size_t i = 0; i < info_p->nic_count; ++i) {
         (void) r2_nic_place_rdma(host->root, &info_p->nics[i]);
     }
@@ -297,22 +309,75 @@ static void test_bond(void **state)
     fake_end(host.root);
 }
 
-/** InfiniBand without IP: the port is shown, and cannot be a rail. */
+/* Two InfiniBand ports: the first has no network device, that of the second has no address. */
+static void t_bare(t_host_t *host)
+{
+    t_begin(host);
+    t_nic(host, "docker0", "bridge", NULL, "172.17.0.1", true);
+    t_nic(host, "eno1", "", "0000:00:1f.6", "10.9.0.1", true);
+    t_nic(host, "eno2", "", "0000:00:1f.7", "10.8.0.1", true);
+    t_nic(host, "ib1", "ipoib", "0000:81:00.1", NULL, true);
+    t_speed(host, "eno1", "1000");
+    t_device(host, "mlx5_0", "0000:81:00.0", "1");
+    t_port(host, "mlx5_0", 1, "InfiniBand", "2: INIT", "200 Gb/sec (4X HDR)", "0xffff");
+    t_gid(host, "mlx5_0", 1, 0, "fe80:0000:0000:0000:0002:c903:0000:0001", "IB/RoCE v1", "");
+    t_device(host, "mlx5_1", "0000:81:00.1", "1");
+    t_port(host, "mlx5_1", 1, "InfiniBand", "4: ACTIVE", "200 Gb/sec (4X HDR)", "0x1c");
+    t_gid(host, "mlx5_1", 1, 0, "fe80:0000:0000:0000:0002:c903:0000:0002", "IB/RoCE v1", "ib1");
+}
+
+/** InfiniBand without IP: the port itself is the rail, and a network device of the host stands in
+ * where there has to be one. */
 static void test_without_ip(void **state)
 {
     t_host_t host;
     info_t info;
 
     (void) state;
-    t_begin(&host);
-    t_nic(&host, "eno1", "", "0000:00:1f.6", "10.9.0.1", true);
-    t_device(&host, "mlx5_0", "0000:81:00.0", "1");
-    t_port(&host, "mlx5_0", 1, "InfiniBand", "2: INIT", "200 Gb/sec (4X HDR)", "0xffff");
-    t_gid(&host, "mlx5_0", 1, 0, "fe80:0000:0000:0000:0002:c903:0000:0001", "IB/RoCE v1", "");
-    t_find(&host, "mlx5_0:1", &info);
-    assert_int_equal(info.nic_count, 0);
+    t_bare(&host);
+    t_find(&host, "mlx5_0:1,mlx5_1:1", &info);
+    assert_int_equal(info.nic_count, 2);
+    assert_string_equal(info.nics[0].name, "mlx5_0:1");
+    assert_string_equal(info.nics[0].via, "eno1"); /* no bridge of containers */
+    assert_false(info.nics[0].carrier);
+    assert_true(info.nics[1].carrier);
+    assert_int_equal(info.nics[1].port.gid_kind,
+                     R2_GID_INFINIBAND);         /* though ib1 is not its name */
     assert_int_equal(info.ports[0].port.lid, 0); /* before the subnet manager came */
     t_golden(&info, "without-ip");
+    strcpy(host.managers, "ib*, eno2");
+    t_find(&host, "mlx5_*:1", &info);
+    assert_int_equal(info.nic_count, 2);
+    assert_string_equal(info.nics[1].via, "eno2");
+    strcpy(host.managers, "eno7");
+    t_find(&host, "mlx5_0:1", &info);
+    assert_int_equal(info.nic_count, 0); /* nobody could be called */
+    fake_end(host.root);
+}
+
+/** By itself: such ports where RDMA is possible on them, else what there was without them; no
+ * pattern of network devices means them; an address makes the network device the rail. */
+static void test_without_ip_by_itself(void **state)
+{
+    t_host_t host;
+    info_t info;
+
+    (void) state;
+    t_bare(&host);
+    t_find(&host, "", &info);
+    assert_int_equal(info.nic_count, 1);
+    assert_string_equal(info.nics[0].name, "eno1");
+    t_find(&host, "*", &info);
+    assert_int_equal(info.nic_count, 4);
+    host.can_rdma = true;
+    t_find(&host, "", &info);
+    assert_int_equal(info.nic_count, 2);
+    assert_string_equal(info.nics[1].name, "mlx5_1:1");
+    host.seen[3].nic.ipv4 = inet_addr("10.0.1.1");
+    t_find(&host, "", &info);
+    assert_int_equal(info.nic_count, 2);
+    assert_string_equal(info.nics[0].name, "ib1");
+    assert_string_equal(info.nics[1].name, "mlx5_0:1");
     fake_end(host.root);
 }
 
@@ -490,7 +555,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_bond),              cmocka_unit_test(test_without_ip),
         cmocka_unit_test(test_virtual_functions), cmocka_unit_test(test_gid_moves),
         cmocka_unit_test(test_odd_files),         cmocka_unit_test(test_advice),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_without_ip_by_itself),
     };
 
     t_writes = 2 == argc && 0 == strcmp(argv[1], "--write");
