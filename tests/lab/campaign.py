@@ -22,7 +22,7 @@ import time
 sys.dont_write_bytecode = True
 import faultlab
 from faultlab import LAB, RAILS, RDMA, WORK, Job, down, fault, heal_all
-from labtest import r2lab
+from labtest import UP_RDMA, r2lab
 
 KINDS = ("float", "int", "gather,", "gatherv", "scatter", "bcast", "barrier", "mixed", "comms")
 RATES = ("1%", "5%", "10%", "30%", "60%")
