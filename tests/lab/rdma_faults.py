@@ -111,6 +111,6 @@ def test_rdma_errors():
 
 GROUPS = {
     "rdma": [test_rdma_port_down, test_rdma_device_dies, test_rdma_device_dies_again,
-             *([] if IB else [test_rdma_address_moves]), test_rdma_flaps, test_rdma_losses, test_rdma_errors,
-             test_end],
+             *([] if IB else [test_rdma_address_moves]),
+             test_rdma_flaps, test_rdma_losses, test_rdma_errors, test_end],
 }
