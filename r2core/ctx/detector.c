@@ -112,12 +112,16 @@ void r2_ctx_health_carrier(r2_ctx_health_t *health, uint32_t rail, bool carrier)
 
 void r2_ctx_health_run(r2_ctx_health_t *health)
 {
-    uint64_t now_ns;
+    r2_probe_answer_t answer;
+    uint64_t now_ns, ask_id;
 
     if (NULL == health || health->core->net.ending) {
         return;
     }
     now_ns = health->core->net.now_ns;
+    while (r2_lane_asks_next(&health->asks, &health->core->net, &ask_id, &answer)) {
+        r2_note_probed(health, ask_id, answer);
+    }
     r2_notes_give(health, now_ns);
     if (now_ns >= r2_health_deadline_ns(health->machine)) {
         r2_health_tick(health->machine, now_ns);
@@ -134,7 +138,8 @@ uint64_t r2_ctx_health_deadline_ns(const r2_ctx_health_t *health)
     }
     return r2_min(0 < health->queued ? health->core->net.now_ns
                                      : r2_health_deadline_ns(health->machine),
-                  r2_rail_log_deadline_ns(health->rails));
+                  r2_min(r2_lane_asks_deadline_ns(&health->asks, &health->core->net),
+                         r2_rail_log_deadline_ns(health->rails)));
 }
 
 bool r2_ctx_health_says_gone(const r2_ctx_health_t *health, uint32_t rank)

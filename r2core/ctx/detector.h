@@ -9,6 +9,7 @@
 
 #include "ctx/core.h"
 #include "ctx/host_table.h"
+#include "ctx/lane_asks.h"
 #include "ctx/rail_log.h"
 #include "health/health.h"
 #include "oob/post.h"
@@ -51,6 +52,7 @@ typedef struct r2_ctx_health {
     r2_health_t *machine;    /* owned */
     const r2_hosts_t *hosts; /* borrowed: outlives this */
     uint8_t *unanswered;     /* owned: [rank] notices sent since something was heard */
+    r2_lane_asks_t asks;     /* of rails that nothing but lanes reaches */
     r2_rail_log_t *rails;    /* owned: what is told of rails at the default level */
     r2_note_t *queue;        /* owned: [room] */
     uint32_t queued, room;

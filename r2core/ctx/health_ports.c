@@ -29,6 +29,23 @@ static void r2_health_notify(void *arg, uint32_t rank, const void *data, size_t 
     }
 }
 
+/* Any lane to a process of that host tells of its NIC. */
+static bool r2_health_ask(r2_ctx_health_t *health, uint32_t rank, uint32_t rail,
+                          uint64_t timeout_ns, uint64_t id)
+{
+    const uint32_t host = health->hosts->host_of[rank];
+
+    for (uint32_t other = 0; other < health->hosts->rank_count; ++other) {
+        const uint32_t at = (rank + other) % health->hosts->rank_count;
+
+        if (host == health->hosts->host_of[at] &&
+            r2_lane_asks_start(&health->asks, &health->core->net, at, rail, timeout_ns, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void r2_health_probe(void *arg, uint32_t rank, uint32_t rail, uint64_t timeout_ns,
                             uint64_t id)
 {
@@ -42,9 +59,13 @@ static void r2_health_probe(void *arg, uint32_t rank, uint32_t rail, uint64_t ti
         const r2_peer_rail_t *remote = &info.rails[rail];
 
         ++health->core->counters.probes_sent;
-        status = net->probe.ops->probe(net->probe.instance, own_rail, remote->address,
-                                       remote->address_bytes, remote->probe, remote->probe_bytes,
-                                       timeout_ns, id);
+        if (!r2_nic_is_bare(&net->rails[own_rail].nic)) {
+            status = net->probe.ops->probe(net->probe.instance, own_rail, remote->address,
+                                           remote->address_bytes, remote->probe,
+                                           remote->probe_bytes, timeout_ns, id);
+        } else if (r2_health_ask(health, rank, rail, timeout_ns, id)) {
+            status = R2_OK;
+        }
         r2_peer_info_put(&info);
     }
     if (R2_OK != status) {
@@ -127,6 +148,13 @@ static bool r2_health_carries(void *arg, uint32_t rail)
     const r2_ctx_health_t *health = arg;
 
     return health->core->net.rails[rail].nic.carrier;
+}
+
+static bool r2_health_unprobed(void *arg, uint32_t rail)
+{
+    const r2_ctx_health_t *health = arg;
+
+    return r2_nic_is_bare(&health->core->net.rails[rail].nic);
 }
 
 /* Another's word that a process is gone is no proof: its lanes are asked without delay. */
@@ -283,6 +311,7 @@ void r2_ctx_health_ports(r2_ctx_health_t *health, r2_health_ports_t *ports_p)
         .path_state = r2_health_path_state,
         .delivered_ns = r2_health_delivered_ns,
         .mute = r2_health_mute,
+        .unprobed = r2_health_unprobed,
         .carrier = r2_health_carries,
         .peer_gone = r2_health_peer_gone,
         .name = r2_health_name,

@@ -8,6 +8,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/memory.c \
     r2core/ctx/msg_scope.c \
     r2core/ctx/plan_env.h \
+    r2core/ctx/lane_asks.c \
+    r2core/ctx/lane_asks.h \
     r2core/ctx/coll.c \
     r2core/ctx/coll_local.c \
     r2core/ctx/coll_local.h \

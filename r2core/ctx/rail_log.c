@@ -169,12 +169,12 @@ static void r2_rail_forget(r2_rail_log_t *rails, r2_rail_subject_t *at)
     free(at);
 }
 
-/* "rail1 (mlx5_0:1) of h1": how its lines begin. */
+/* "rail1 (mlx5_0:1) of h1", "mlx5_0:1 of h1" without IP: how its lines begin. */
 static void r2_rail_title(const r2_rail_change_t *change, char *text_p, size_t bytes)
 {
     char nic[2 * R2_NIC_NAME_MAX + 4];
 
-    if (NULL == change->port || '\0' == change->port[0]) {
+    if (NULL == change->port || '\0' == change->port[0] || 0 == strcmp(change->port, change->nic)) {
         snprintf(nic, sizeof(nic), "%s", change->nic);
     } else {
         snprintf(nic, sizeof(nic), "%s (%s)", change->nic, change->port);

@@ -231,8 +231,7 @@ static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t 
     if (R2_OK != status) {
         return status;
     }
-    status = r2_nics_find(config->params->rails, config->params->address_family_any, parts->nics,
-                          &parts->nic_count, text_p, text_bytes);
+    status = r2_nics_find_rails(config->params, parts->nics, &parts->nic_count, text_p, text_bytes);
     if (R2_OK != status) {
         return status;
     }

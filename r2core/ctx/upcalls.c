@@ -160,7 +160,7 @@ static void r2_upcall_nic_here(r2_ctx_t *ctx, r2_rail_t *rail, const r2_nic_t *n
     rail->nic.ipv4 = now->ipv4;
     rail->nic.ifindex = now->ifindex;
     (void) hello->ops->listen(hello->instance, rail->idx, now, address, &bytes);
-    if (NULL != probe->ops) {
+    if (NULL != probe->ops && !r2_nic_is_bare(now)) {
         (void) probe->ops->listen(probe->instance, rail->idx, now, probed, &bytes);
     }
     if (NULL != post->ops && NULL != post->ops->nic) {

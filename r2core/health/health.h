@@ -71,6 +71,11 @@ typedef struct r2_health_ports {
      * than probes, is tried, also again and again, and is not up. NULL: there is no such lane.
      */
     bool (*mute)(void *arg, uint32_t host, uint32_t rail);
+    /**
+     * True if nothing but lanes reaches our rail: while none is up it cannot be probed, and lanes
+     * are tried instead. NULL: all can be probed.
+     */
+    bool (*unprobed)(void *arg, uint32_t rail);
     /** Our NIC has carrier and an address now. */
     bool (*carrier)(void *arg, uint32_t rail);
     /** The process is known to be gone (a member of its host said so). */

@@ -76,18 +76,6 @@ void r2_link_expedite(r2_link_t *link, uint64_t pause_ns)
     }
 }
 
-static bool r2_same_subnet(const r2_peer_rail_t *own, const r2_peer_rail_t *remote)
-{
-    uint32_t mask;
-
-    if (0 == own->ipv4 || 0 == remote->ipv4 || own->prefix_bits != remote->prefix_bits ||
-        0 == own->prefix_bits || own->prefix_bits > 32) {
-        return false;
-    }
-    mask = __builtin_bswap32((uint32_t) (0xffffffffull << (32 - own->prefix_bits)));
-    return (own->ipv4 & mask) == (remote->ipv4 & mask);
-}
-
 /** Pairs of rails while they are found. */
 typedef struct r2_link_pairs {
     uint32_t count;
@@ -107,7 +95,8 @@ static void r2_pairs_add(r2_link_pairs_t *pairs, r2_rail_t *rail, uint32_t remot
 /*
  * Pairs our rails with the peer's, the same way on both sides: as they were published, whatever
  * address a NIC of ours has got since. Rails of equal index in one subnet, then the k-th unpaired
- * rails of a subnet with each other, then equal indices where a side has no address to tell.
+ * rails of a subnet with each other, then equal indices where a side has no address to tell. Ports
+ * without IP are paired with each other alone, where both offer RDMA in one subnet of InfiniBand.
  */
 static void r2_pairs_find(r2_net_t *net, const r2_peer_info_t *info, r2_link_pairs_t *pairs)
 {
@@ -116,12 +105,8 @@ static void r2_pairs_find(r2_net_t *net, const r2_peer_info_t *info, r2_link_pai
     for (int pass = 0; pass < 3; ++pass) {
         for (uint32_t i = 0; i < net->rail_count; ++i) {
             for (uint32_t j = 0; j < info->rail_count && !ours[i]; ++j) {
-                const r2_peer_rail_t *own = &net->info.rails[i], *remote = &info->rails[j];
-                bool subnet = r2_same_subnet(own, remote);
-                bool untold = 0 == own->ipv4 || 0 == remote->ipv4;
-                bool fits = 0 == pass ? i == j && subnet : 1 == pass ? subnet : i == j && untold;
-
-                if (fits && !theirs[j]) {
+                if (!theirs[j] &&
+                    r2_peer_rails_pair(&net->info.rails[i], &info->rails[j], i == j, pass)) {
                     ours[i] = theirs[j] = true;
                     r2_pairs_add(pairs, &net->rails[i], j);
                 }

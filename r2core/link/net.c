@@ -40,15 +40,15 @@ static r2_status_t r2_net_listen(r2_net_t *net, uint32_t idx, const r2_nic_t *ni
     }
     published->address = addresses->hello;
     published->address_bytes = (uint16_t) bytes;
-    if (NULL != nic && NULL != net->probe.ops) {
+    if (NULL != nic && NULL != net->probe.ops && !r2_nic_is_bare(nic)) {
         status = net->probe.ops->listen(net->probe.instance, idx, nic, addresses->probe, &bytes);
         published->probe = addresses->probe;
         published->probe_bytes = R2_OK == status ? (uint16_t) bytes : 0;
     }
     if (NULL != nic) {
         published->name = nic->name;
-        published->ipv4 = nic->ipv4;
-        published->prefix_bits = nic->prefix_bits;
+        published->ipv4 = r2_nic_is_bare(nic) ? 0 : nic->ipv4;
+        published->prefix_bits = r2_nic_is_bare(nic) ? 0 : nic->prefix_bits;
         published->mbytes_per_s = (uint32_t) r2_min(nic->speed_bytes_per_s / 1000000, UINT32_MAX);
         r2_peer_rdma_text(nic, addresses->rdma);
         published->rdma = addresses->rdma;

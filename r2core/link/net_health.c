@@ -147,6 +147,46 @@ uint64_t r2_net_delivered_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_r
     return NULL == lane ? 0 : lane->timing.delivered_ns;
 }
 
+static void r2_lane_ask(r2_lane_t *lane)
+{
+    if (NULL == lane->tx.in_flight && r2_control_may(lane->link, R2_WIRE_PING)) {
+        (void) r2_lane_ping(lane);
+        r2_link_activate(lane->link);
+    }
+}
+
+bool r2_net_ask(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx)
+{
+    r2_link_t *link = rank < net->size ? net->links[rank] : NULL;
+    r2_lane_t *lane =
+        NULL == link ? NULL : (r2_lane_t *) (uintptr_t) r2_link_lane_of(link, peer_rail_idx);
+
+    if (NULL == lane || lane->state < R2_LANE_UP) {
+        return false;
+    }
+    r2_lane_ask(lane);
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (&link->lanes[i] != lane && r2_lane_is_sound(&link->lanes[i])) {
+            r2_lane_ask(&link->lanes[i]);
+            break;
+        }
+    }
+    return true;
+}
+
+uint64_t r2_net_delivered_beside_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx)
+{
+    const r2_link_t *link = rank < net->size ? net->links[rank] : NULL;
+    uint64_t newest_ns = 0;
+
+    for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
+        if (link->lanes[i].remote_idx != peer_rail_idx) {
+            newest_ns = r2_max(newest_ns, link->lanes[i].timing.delivered_ns);
+        }
+    }
+    return newest_ns;
+}
+
 bool r2_net_is_mute(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx)
 {
     const r2_link_t *link = rank < net->size ? net->links[rank] : NULL;

@@ -54,6 +54,36 @@ bool r2_peer_rails_have_rdma(const r2_peer_rail_t *a, const r2_peer_rail_t *b)
            (untold || 0 == strcmp(a->rdma + bytes, b->rdma + bytes));
 }
 
+bool r2_peer_rail_is_bare(const r2_peer_rail_t *rail)
+{
+    return NULL != strchr(rail->name, ':');
+}
+
+static bool r2_same_subnet(const r2_peer_rail_t *own, const r2_peer_rail_t *remote)
+{
+    uint32_t mask;
+
+    if (0 == own->ipv4 || 0 == remote->ipv4 || own->prefix_bits != remote->prefix_bits ||
+        0 == own->prefix_bits || own->prefix_bits > 32) {
+        return false;
+    }
+    mask = __builtin_bswap32((uint32_t) (0xffffffffull << (32 - own->prefix_bits)));
+    return (own->ipv4 & mask) == (remote->ipv4 & mask);
+}
+
+bool r2_peer_rails_pair(const r2_peer_rail_t *own, const r2_peer_rail_t *remote, bool same_idx,
+                        int pass)
+{
+    const bool bare = r2_peer_rail_is_bare(own);
+    const bool subnet = bare ? r2_peer_rails_have_rdma(own, remote) : r2_same_subnet(own, remote);
+    const bool untold = !bare && (0 == own->ipv4 || 0 == remote->ipv4);
+
+    if (bare != r2_peer_rail_is_bare(remote)) {
+        return false;
+    }
+    return 0 == pass ? same_idx && subnet : 1 == pass ? subnet : same_idx && untold;
+}
+
 /* ---- writing ---- */
 
 typedef struct r2_peer_writer {

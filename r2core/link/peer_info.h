@@ -82,6 +82,19 @@ void r2_peer_rdma_text(const r2_nic_t *nic, char *text_p);
  */
 bool r2_peer_rails_have_rdma(const r2_peer_rail_t *a, const r2_peer_rail_t *b);
 
+/**
+ * True for an InfiniBand port without IP: it is called by its port, and no network device has a
+ * colon in its name. Nothing but RDMA goes over it.
+ */
+bool r2_peer_rail_is_bare(const r2_peer_rail_t *rail);
+
+/**
+ * True if the rails are a pair by the rule of a pass, the same seen from both sides: 0: of equal
+ * index in one subnet; 1: in one subnet; 2: of equal index, and a side has no address to tell.
+ */
+bool r2_peer_rails_pair(const r2_peer_rail_t *own, const r2_peer_rail_t *remote, bool same_idx,
+                        int pass);
+
 /** @param to R2_PEER_INFO_BYTES_MAX bytes. @return bytes written, 0: too long. */
 size_t r2_peer_info_encode(const r2_peer_info_t *info, uint8_t *to);
 /**

@@ -159,29 +159,6 @@ bool r2_place_doubts(const r2_link_t *link, const r2_rx_match_t *match, uint32_t
     return false;
 }
 
-/* The end of a lane is waited for from now on. */
-static void r2_place_wait(r2_link_t *link, r2_place_t *place)
-{
-    if (0 == place->since_ns) {
-        place->since_ns = link->net->now_ns;
-        ++link->net->counters->held_back;
-    }
-    r2_link_activate(link);
-}
-
-void r2_place_unsure(r2_link_t *link, const r2_rx_match_t *match, uint32_t rails)
-{
-    r2_place_t *place = match->place;
-
-    place->number = match->message->number; /* it may be complete before it is given */
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (r2_place_may_land(&link->lanes[i], place, rails)) { /* never a relay lane */
-            ++place->lanes[i].unsure;
-        }
-    }
-    r2_place_wait(link, place);
-}
-
 static bool r2_place_has_unsure(const r2_place_t *place)
 {
     for (uint32_t i = 0; i < R2_RAILS_MAX; ++i) {
@@ -192,17 +169,27 @@ static bool r2_place_has_unsure(const r2_place_t *place)
     return false;
 }
 
+void r2_place_unsure(r2_link_t *link, const r2_rx_match_t *match, uint32_t rails)
+{
+    r2_place_t *place = match->place;
+
+    if (!r2_place_has_unsure(place)) {
+        ++link->net->counters->held_back;
+    }
+    place->number = match->message->number; /* it may be complete before it is given */
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (r2_place_may_land(&link->lanes[i], place, rails)) { /* never a relay lane */
+            if (0 == place->lanes[i].unsure++) {
+                place->lanes[i].since_ns = link->net->now_ns;
+            }
+        }
+    }
+    r2_link_activate(link);
+}
+
 bool r2_place_is_sure(const r2_rx_match_t *match)
 {
     return NULL == match->place || !r2_place_has_unsure(match->place);
-}
-
-/* A lane can write there no more, or has written all that it could. */
-static void r2_place_settled(r2_place_t *place)
-{
-    if (!place->held_back && !r2_place_has_unsure(place)) {
-        place->since_ns = 0;
-    }
 }
 
 /* Tells the owner of a receive that was held back, if that is over. */
@@ -231,7 +218,6 @@ void r2_place_sure(const r2_lane_t *lane, const r2_rx_match_t *match, uint64_t n
     if (NULL != place && r2_place_is_granted_to(lane, place) &&
         place->lanes[lane->idx].unsure > 0) {
         --place->lanes[lane->idx].unsure;
-        r2_place_settled(place);
     }
 }
 
@@ -255,7 +241,9 @@ bool r2_place_hold_back(r2_link_t *link, r2_rx_match_t *match, r2_status_t statu
     place->status = status;
     place->done = match->done;
     place->arg = match->arg;
-    r2_place_wait(link, place);
+    place->since_ns = link->net->now_ns;
+    link->net->counters->held_back += r2_place_has_unsure(place) ? 0 : 1; /* counted already */
+    r2_link_activate(link);
     return true;
 }
 
@@ -266,7 +254,6 @@ void r2_place_closed(r2_lane_t *lane, r2_tp_worker_t *worker)
     DL_FOREACH_SAFE(lane->link->rx.places, place, next) {
         if (r2_place_is_granted_to(lane, place)) {
             r2_place_ungrant(lane, worker, place);
-            r2_place_settled(place);
             r2_place_settle(lane->link, place);
         }
     }
@@ -280,9 +267,11 @@ static uint64_t r2_place_lane_due_ns(const r2_lane_t *lane, const r2_place_t *pl
 {
     r2_net_t *net = lane->link->net;
     const uint64_t unread_ns = lane->conn->worker->unread_ns;
-    const bool may_lie = (0 != unread_ns && unread_ns <= place->since_ns) || r2_net_reads_on(net);
+    const uint64_t since_ns =
+        place->lanes[lane->idx].unsure > 0 ? place->lanes[lane->idx].since_ns : place->since_ns;
+    const bool may_lie = (0 != unread_ns && unread_ns <= since_ns) || r2_net_reads_on(net);
 
-    return place->since_ns + (may_lie ? r2_scaled_timeout_ns(net, R2_PLACE_TIMES) : 0);
+    return since_ns + (may_lie ? r2_scaled_timeout_ns(net, R2_PLACE_TIMES) : 0);
 }
 
 uint64_t r2_place_due_ns(const r2_lane_t *lane)

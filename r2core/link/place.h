@@ -25,7 +25,7 @@ typedef struct r2_place {
     struct r2_place *prev, *next; /* in link->rx.places */
     uint64_t number;              /* of its message, once that is known */
     uint64_t comm_key;
-    uint64_t since_ns; /* since when the end of a lane is waited for; 0: it is not */
+    uint64_t since_ns; /* since when it is held back; 0: it is not */
     bool held_back;    /* the receive is over, and its memory is not its owner's yet */
     /* of one that is held back: what its owner is to be told */
     r2_status_t status;
@@ -34,6 +34,7 @@ typedef struct r2_place {
     struct {
         void *grant;     /* owned by the transport; NULL: nothing of this lane can land any more */
         uint32_t unsure; /* kept chunks that came by others, and were put over this one before */
+        uint64_t since_ns; /* since when there are such */
     } lanes[R2_RAILS_MAX]; /* by index */
 } r2_place_t;
 

@@ -43,20 +43,36 @@ static void r2_rtt_calm(r2_lane_t *lane)
     }
 }
 
+/*
+ * Since when the peer owes an answer. A suspect lane keeps what it has in flight until it is
+ * fenced: its oldest packet would make pauses of all the time in which nothing else was sent.
+ */
+static uint64_t r2_rtt_owed_ns(const r2_link_t *link)
+{
+    uint64_t all_ns = link->net->now_ns, owed_ns = all_ns;
+    bool any = false;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+        const uint64_t sent_ns =
+            NULL == lane->tx.in_flight ? link->net->now_ns : lane->tx.in_flight->sent_ns;
+
+        all_ns = r2_min(all_ns, sent_ns);
+        owed_ns = r2_lane_may_send(lane) ? r2_min(owed_ns, sent_ns) : owed_ns;
+        any = any || r2_lane_may_send(lane);
+    }
+    return any ? owed_ns : all_ns;
+}
+
 void r2_rtt_heard(r2_link_t *link)
 {
     const uint64_t now_ns = link->net->now_ns;
-    uint64_t since_ns = now_ns, pause_ns;
+    uint64_t pause_ns;
 
     if (now_ns - link->path.last_rx_ns < R2_PAUSE_LEAST_NS) {
         return;
     }
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        const r2_packet_t *oldest = link->lanes[i].tx.in_flight;
-
-        since_ns = NULL == oldest ? since_ns : r2_min(since_ns, oldest->sent_ns);
-    }
-    pause_ns = now_ns - r2_max(since_ns, link->path.last_rx_ns);
+    pause_ns = now_ns - r2_max(r2_rtt_owed_ns(link), link->path.last_rx_ns);
     if (pause_ns > link->path.pause_ns || now_ns - link->path.pause_at_ns > R2_PEAK_LIFE_NS) {
         link->path.pause_ns = pause_ns;
         link->path.pause_at_ns = now_ns;

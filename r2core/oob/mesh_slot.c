@@ -100,7 +100,9 @@ r2_status_t r2_mesh_slots_open(r2_mesh_slots_t *slots, r2_hello_t *hello,
         }
     }
     for (size_t i = 0; i < config->rail_count; ++i) {
-        r2_mesh_slot_add(slots, hello, (uint8_t) (R2_MESH_RAIL | i), &config->rails[i]);
+        if (!r2_nic_is_bare(&config->rails[i])) {
+            r2_mesh_slot_add(slots, hello, (uint8_t) (R2_MESH_RAIL | i), &config->rails[i]);
+        }
     }
     return R2_OK;
 }

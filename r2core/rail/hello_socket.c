@@ -131,9 +131,9 @@ r2_status_t r2_hello_socket_status(int error)
 r2_status_t r2_hello_socket_bind(int fd, const r2_nic_t *nic, uint16_t port)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
-    const socklen_t name_bytes = (socklen_t) strnlen(nic->name, sizeof(nic->name));
+    const char *name = r2_nic_netdev(nic);
 
-    if (0 != setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, nic->name, name_bytes)) {
+    if (0 != setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, (socklen_t) strlen(name))) {
         /* Kernels before 5.7 want CAP_NET_RAW: the address alone has to do. */
         if (EPERM != errno || 0 == nic->ipv4) {
             return r2_hello_socket_status(errno);

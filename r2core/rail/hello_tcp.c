@@ -149,7 +149,7 @@ static void r2_hello_listener_follow(r2_hello_listener_t *listener)
 {
     r2_nic_t nic = listener->nic;
 
-    nic.ifindex = if_nametoindex(nic.name);
+    nic.ifindex = if_nametoindex(r2_nic_netdev(&nic));
     if (0 != nic.ifindex && R2_OK == r2_hello_listener_open(listener, &nic)) {
         listener->nic.ifindex = nic.ifindex;
     }

@@ -17,6 +17,7 @@ libr2core_la_SOURCES += \
 
 libr2core_la_SOURCES += \
     r2core/rail/nic_advice.c \
+    r2core/rail/nic_bare.c \
     r2core/rail/nic_find.c \
     r2core/rail/nic_gpu.c \
     r2core/rail/nic_list.c \

@@ -73,8 +73,10 @@ static void r2_advise_devices(const r2_nic_t *nics, size_t count, r2_advice_list
 
         if (R2_RDMA_LACKS_NOTHING != nic->lack) {
             r2_advice_add(list, r2_lacks[nic->lack].remedy,
-                          "rail %zu (%s) goes by TCP, not by its RDMA device %s: %s", i, nic->name,
-                          nic->rdma, r2_lacks[nic->lack].what);
+                          r2_nic_is_bare(nic)
+                              ? "rail %zu (%s) has no IP, and cannot go by its RDMA device %s: %s"
+                              : "rail %zu (%s) goes by TCP, not by its RDMA device %s: %s",
+                          i, nic->name, nic->rdma, r2_lacks[nic->lack].what);
             return;
         }
     }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "r2/params.h"
 
 /**
  * Distances on this machine. Devices are not asked of hwloc (slow with many ranks): sysfs has told
@@ -68,8 +69,10 @@ void r2_nics_place(const char *root, const char *selection, r2_nic_seen_t *seen,
     }
 }
 
-r2_status_t r2_nics_find(const char *selection, bool without_address, r2_nic_t *nics_p,
-                         size_t *count_p, char *text_p, size_t text_bytes)
+/* @param managers NULL: no ports without IP. */
+static r2_status_t r2_nics_find_all(const char *selection, bool without_address,
+                                    const char *managers, r2_nic_t *nics_p, size_t *count_p,
+                                    char *text_p, size_t text_bytes)
 {
     r2_nic_seen_t *seen = NULL;
     size_t seen_count = 0, count = 0;
@@ -81,8 +84,13 @@ r2_status_t r2_nics_find(const char *selection, bool without_address, r2_nic_t *
         return status;
     }
     r2_nics_place("", selection, seen, seen_count);
-    status = r2_nics_select(seen, seen_count, selection, without_address, nics_p, &count, text_p,
-                            text_bytes);
+    if (NULL != managers) {
+        status = r2_nics_add_bare("", managers, &seen, &seen_count);
+    }
+    if (R2_OK == status) {
+        status = r2_nics_select(seen, seen_count, selection, without_address, nics_p, &count,
+                                text_p, text_bytes);
+    }
     free(seen);
     if (R2_OK != status) {
         return status;
@@ -98,4 +106,19 @@ r2_status_t r2_nics_find(const char *selection, bool without_address, r2_nic_t *
     }
     *count_p = count;
     return R2_OK;
+}
+
+r2_status_t r2_nics_find(const char *selection, bool without_address, r2_nic_t *nics_p,
+                         size_t *count_p, char *text_p, size_t text_bytes)
+{
+    return r2_nics_find_all(selection, without_address, NULL, nics_p, count_p, text_p, text_bytes);
+}
+
+r2_status_t r2_nics_find_rails(const r2_params_t *params, r2_nic_t *nics_p, size_t *count_p,
+                               char *text_p, size_t text_bytes)
+{
+    const bool is_tcp = '\0' == r2_rdma_tls(params->tls, 0)[0];
+
+    return r2_nics_find_all(params->rails, params->address_family_any,
+                            is_tcp ? NULL : params->oob_nics, nics_p, count_p, text_p, text_bytes);
 }

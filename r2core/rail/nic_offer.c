@@ -19,7 +19,7 @@
  * queues. */
 #define R2_RDMA_LEAST_BYTES (20ull << 20)
 
-static r2_rdma_lack_t r2_rdma_lack(const r2_nic_t *nic, const char *tls, uint64_t memlock_bytes)
+r2_rdma_lack_t r2_rdma_lack_seen(const r2_nic_t *nic, uint64_t memlock_bytes)
 {
     char device[R2_RDMA_DEVICE_MAX];
 
@@ -30,13 +30,18 @@ static r2_rdma_lack_t r2_rdma_lack(const r2_nic_t *nic, const char *tls, uint64_
     if (!r2_tp_ucx_sees(device)) {
         return R2_RDMA_LACKS_MODULE;
     }
-    if (memlock_bytes < R2_RDMA_LEAST_BYTES) {
-        return R2_RDMA_LACKS_MEMORY;
-    }
+    return memlock_bytes < R2_RDMA_LEAST_BYTES ? R2_RDMA_LACKS_MEMORY : R2_RDMA_LACKS_NOTHING;
+}
+
+static r2_rdma_lack_t r2_rdma_lack(const r2_nic_t *nic, const char *tls, uint64_t memlock_bytes)
+{
+    const r2_rdma_lack_t lack = r2_rdma_lack_seen(nic, memlock_bytes);
+
     /* UCX hides ports without a link: those are believed. */
-    return R2_PORT_ACTIVE == nic->port.state && !r2_tp_ucx_opens(nic->rdma, tls)
+    return R2_RDMA_LACKS_NOTHING == lack && R2_PORT_ACTIVE == nic->port.state &&
+                   !r2_tp_ucx_opens(nic->rdma, tls)
                ? R2_RDMA_LACKS_DEVICE
-               : R2_RDMA_LACKS_NOTHING;
+               : lack;
 }
 
 void r2_nics_offer(const r2_rdma_setting_t *setting, r2_nic_t *nics, size_t count)

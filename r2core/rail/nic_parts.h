@@ -17,6 +17,7 @@ typedef struct r2_nic_seen {
     r2_nic_t nic;
     char kind[16]; /* kernel's kind of a virtual device ("veth", "bridge"), or "" */
     bool loopback;
+    bool can_rdma;   /* of a port without IP: nothing is seen that keeps it from RDMA */
     bool has_device; /* sysfs knows a device behind it, or it lies on an RDMA device */
 } r2_nic_seen_t;
 
@@ -42,11 +43,23 @@ void r2_nic_place(const char *root, r2_nic_seen_t *seen);
  */
 bool r2_nic_place_rdma(const char *root, r2_nic_t *nic);
 
+/** Fills in the PCI address and NUMA node of the NIC's RDMA device, where it has none. */
+void r2_nic_place_as(const char *root, r2_nic_t *nic);
+
 /**
  * Fills in the places and RDMA ports of all NICs, as far as the selection wants to know them.
  * @param root as for r2_nic_place().
  */
 void r2_nics_place(const char *root, const char *selection, r2_nic_seen_t *seen, size_t count);
+
+/**
+ * Appends the InfiniBand ports on which no network device has an IPv4 address.
+ * @param root as for r2_nic_place(), which has been called for all. @param managers network devices
+ * that connect requests may take, as of r2_nics_find(); "": any.
+ * @return R2_OK, R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_nics_add_bare(const char *root, const char *managers, r2_nic_seen_t **seen_p,
+                             size_t *count_p);
 
 #define R2_RDMA_DEVICE_MAX 24  /* name, with the zero */
 #define R2_RDMA_NUMBER_MAX 255 /* of a port */
@@ -60,6 +73,9 @@ bool r2_rdma_below(const char *root, r2_nic_t *nic);
  */
 void r2_rdma_port_read(const char *root, const char *rdma, const r2_nic_t *nic,
                        r2_rdma_port_t *port_p);
+
+/** What is against RDMA on a port, as far as it can be told without opening the device. */
+r2_rdma_lack_t r2_rdma_lack_seen(const r2_nic_t *nic, uint64_t memlock_bytes);
 
 /** Memory that this process may lock, in bytes; UINT64_MAX: no limit. */
 uint64_t r2_memlock_bytes(void);

@@ -144,8 +144,8 @@ void r2_nic_place(const char *root, r2_nic_seen_t *seen)
     r2_nic_rdma(root, seen);
 }
 
-/** A bond has no place of its own: it is where its RDMA device is. */
-static void r2_nic_place_as(const char *root, r2_nic_t *nic)
+/* A bond has no place of its own: it is where its RDMA device is. */
+void r2_nic_place_as(const char *root, r2_nic_t *nic)
 {
     const int bytes = (int) strcspn(nic->rdma, ":");
     char path[PATH_MAX], real[PATH_MAX], text[16];

@@ -240,7 +240,7 @@ void r2_rdma_port_read(const char *root, const char *rdma, const r2_nic_t *nic,
         port.lid = (uint16_t) strtoul(text, NULL, 0);
         port.lid = UINT16_MAX == port.lid ? 0 : port.lid; /* not given out yet */
     }
-    r2_gid_find(root, rdma, nic, &port);
+    r2_gid_find(root, rdma, NULL != nic && r2_nic_is_bare(nic) ? NULL : nic, &port);
     *port_p = port;
 }
 

@@ -53,7 +53,10 @@ static void r2_nics_text(const r2_nic_seen_t *seen, size_t count, char *text, si
         if (seen[i].loopback) {
             continue;
         }
-        if (0 != nic->ipv4) {
+        if (r2_nic_is_bare(nic)) {
+            r2_text_add(text, text_bytes, "%s%s (%s, no IP)", separator, nic->name,
+                        nic->carrier ? "up" : "down");
+        } else if (0 != nic->ipv4) {
             inet_ntop(AF_INET, &nic->ipv4, ip, sizeof(ip));
             r2_text_add(text, text_bytes, "%s%s%s%s (%s, %s/%u)", separator, nic->name, on,
                         nic->rdma, nic->carrier ? "up" : "down", ip, nic->prefix_bits);
@@ -71,7 +74,7 @@ static void r2_nics_text(const r2_nic_seen_t *seen, size_t count, char *text, si
 static void r2_choice_add(r2_nic_choice_t *choice, const r2_nic_seen_t *seen)
 {
     for (size_t i = 0; i < choice->count; ++i) {
-        if (choice->nics[i].ifindex == seen->nic.ifindex) {
+        if (0 == strcmp(choice->nics[i].name, seen->nic.name)) {
             return;
         }
     }
@@ -149,6 +152,9 @@ static size_t r2_choice_add_word(r2_nic_choice_t *choice, const r2_nic_seen_t *c
         return r2_choice_add_ports(choice, sorted, count, word);
     }
     for (size_t i = 0; i < count; ++i) {
+        if (r2_nic_is_bare(&sorted[i]->nic)) {
+            continue;
+        }
         if (pattern ? !sorted[i]->loopback && 0 == fnmatch(word, sorted[i]->nic.name, 0)
                     : 0 == strcmp(word, sorted[i]->nic.name)) {
             r2_choice_add(choice, sorted[i]);
@@ -202,6 +208,9 @@ static bool r2_nic_candidate(const r2_nic_seen_t *seen, bool devices_only, bool 
 
     if (seen->loopback || r2_nic_link_local(&seen->nic)) {
         return false;
+    }
+    if (r2_nic_is_bare(&seen->nic)) {
+        return devices_only && seen->can_rdma;
     }
     if (devices_only) {
         return seen->has_device && (0 != seen->nic.ipv4 || without_address);

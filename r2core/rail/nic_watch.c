@@ -67,11 +67,15 @@ static void r2_watch_report(r2_watch_t *watch, r2_watched_t *at)
 {
     if (watch->known) {
         r2_port_watch_ask(&at->port);
-        at->nic.outage = !at->link       ? R2_NIC_NO_LINK
-                         : 0 == at->ipv4 ? R2_NIC_NO_ADDRESS
-                                         : r2_port_watch_outage(&at->port);
+        if (r2_nic_is_bare(&at->nic)) { /* the device that stands in says nothing of it */
+            at->nic.outage = r2_port_watch_outage(&at->port);
+        } else {
+            at->nic.outage = !at->link       ? R2_NIC_NO_LINK
+                             : 0 == at->ipv4 ? R2_NIC_NO_ADDRESS
+                                             : r2_port_watch_outage(&at->port);
+            at->nic.ipv4 = at->ipv4;
+        }
         at->nic.carrier = R2_NIC_WORKS == at->nic.outage;
-        at->nic.ipv4 = at->ipv4;
         watch->upcalls.changed(watch->upcalls.arg, (size_t) (at - watch->nics), &at->nic);
     }
 }
@@ -79,6 +83,9 @@ static void r2_watch_report(r2_watch_t *watch, r2_watched_t *at)
 static r2_watched_t *r2_watch_find(r2_watch_t *watch, uint32_t ifindex, const char *name)
 {
     for (size_t i = 0; i < watch->count; ++i) {
+        if (r2_nic_is_bare(&watch->nics[i].nic)) {
+            continue;
+        }
         if (watch->nics[i].nic.ifindex == ifindex ||
             (NULL != name && 0 == strcmp(watch->nics[i].nic.name, name))) {
             return &watch->nics[i];

@@ -85,7 +85,7 @@ static void r2_event_print_nics(r2_json_t *json, const char *key, const r2_nic_t
     for (uint32_t i = 0; i < count; ++i) {
         char address[INET_ADDRSTRLEN] = "";
 
-        if (0 != nics[i].ipv4) {
+        if (0 != nics[i].ipv4 && !r2_nic_is_bare(&nics[i])) {
             inet_ntop(AF_INET, &nics[i].ipv4, address, sizeof(address));
         }
         r2_json_open(json, NULL, '{');

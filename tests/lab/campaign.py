@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 """Random jobs with random faults on the lab: campaign.py [--seed S] [--runs N]
-            [--rdma | --ud | --put] [--print]
+            [--rdma | --ud | --put | --ib] [--print]
 
 Each seed draws a layout, sizes, collectives, parameters and faults. Checked are every byte of every
 result (fault_driver.c), that the job ends, what memory it took, and that no verdict blames a part
@@ -22,7 +22,7 @@ import time
 sys.dont_write_bytecode = True
 import faultlab
 from faultlab import LAB, RAILS, RDMA, WORK, Job, down, fault, heal_all
-from labtest import r2lab
+from labtest import UP_RDMA, r2lab
 
 KINDS = ("float", "int", "gather,", "gatherv", "scatter", "bcast", "barrier", "mixed", "comms")
 RATES = ("1%", "5%", "10%", "30%", "60%")
@@ -209,7 +209,7 @@ def campaign(options):
     """All draws on one lab. @return number of those that failed."""
     failed, sums, start = 0, {}, time.monotonic()
     r2lab("up", "--name", LAB, "--hosts", LAB_HOSTS, "--rails", RAILS, "--rate", "100mbit",
-          *(RDMA * ["--rdma"]))
+          *UP_RDMA)
     for seed in range(options.seed, options.seed + options.runs):
         draw = Draw(seed)
         why = run_one(draw, sums)
@@ -235,6 +235,7 @@ def main():
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--rdma", action="store_true", help="rails are RDMA devices")
     parser.add_argument("--ud", action="store_true", help="the same, by datagrams")
+    parser.add_argument("--ib", action="store_true", help="InfiniBand ports without IP")
     parser.add_argument("--put", action="store_true", help="the same, and messages are put")
     parser.add_argument("--print", action="store_true", help="show the draws, run nothing")
     parser.add_argument("--verbose", action="store_true", help="show the draws that passed, too")

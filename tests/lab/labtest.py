@@ -19,12 +19,13 @@ NETNS = "/run/netns"
 CLONE_NEWNET = 0x40000000
 UD = "--ud" in sys.argv                 # rails are RDMA devices, and lanes go by datagrams
 PUT = "--put" in sys.argv               # the same, and messages are put (coll_r2_put)
-RDMA = UD or PUT or "--rdma" in sys.argv    # rails are RDMA devices (docs/softverbs.md)
+IB = "--ib" in sys.argv                 # rails are InfiniBand ports, without IP
+RDMA = UD or PUT or IB or "--rdma" in sys.argv    # rails are RDMA devices (docs/softverbs.md)
 if UD:
     os.environ["OMPI_MCA_coll_r2_tls"] = "ud"
 if PUT:
     os.environ["OMPI_MCA_coll_r2_put"] = "1"
-UP_RDMA = RDMA * ("--rdma",)            # of `r2lab up`
+UP_RDMA = ("--ib",) if IB else RDMA * ("--rdma",)   # of `r2lab up`
 # r2 is what is tested, on communicators of one host, too.
 os.environ.setdefault("OMPI_MCA_coll_r2_single_host", "r2")
 LIBC = ctypes.CDLL(None, use_errno=True)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 """Faults of the catalogue that need a kernel and a job that needs nothing but r2: test_catalogue.py
-[--rdma | --ud] [NAME...]
+[--rdma | --ud | --ib] [NAME...]
 
 The job is fault_job of bench/faults: allreduces with exact sums, rails only. What the ranks know is
 read from their event files; only liveness has limits.

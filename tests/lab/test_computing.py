@@ -4,7 +4,7 @@
 """One rank computes in the middle of collectives of all kinds, with the shortest timers: nothing is
 given up.
 
-test_computing.py [MS] [--rdma | --ud]: for so long, with timers as they are
+test_computing.py [MS] [--rdma | --ud | --ib]: for so long, with timers as they are
 (tests/lab/computing.c).
 """
 

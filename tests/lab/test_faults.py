@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 """Jobs under mpirun --mca coll r2 on a lab of 4 hosts with 4 rails, while rails and ranks fail:
-test_faults.py GROUP [--long] [--rdma | --ud | --put]
+test_faults.py GROUP [--long] [--rdma | --ud | --put | --ib]
 
 Every byte that a collective writes is checked, and floats have to be those of a healthy run to the
 last bit (see fault_driver.c). Faults are timed by marks of the job, never by sleeping. The times

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 """Processes that live and look gone, on a lab of 4 hosts with 4 rails: test_presence.py
-[--rdma | --ud]
+[--rdma | --ud | --ib]
 
 A firewall refuses on one rail while the others flap; a process is stopped before lanes are opened;
 it is stopped, its lanes are lost, and its accept queues are four places long. The limit for "no

@@ -20,7 +20,8 @@ enum {
     SV_RD_ATOMICS = 16,  /* reads and atomics in flight of a queue pair */
     SV_UD_BYTES = 4096,  /* longest datagram of UD: its path's MTU */
     SV_GRH_BYTES = 40,
-    SV_GIDS = 4,         /* of a port: 0 is link-local (RoCE v1), one other has the address (v2) */
+    SV_GIDS = 4,         /* of a port: 0 is link-local (RoCE v1), one other has the address (v2);
+                            of an InfiniBand port 0 alone */
     SV_DEVICES = 16,     /* of a host */
     SV_CONTEXT_QPS = 16384, /* queue pairs of an opened device: bits of its doorbells */
     SV_NAME_BYTES = 32
@@ -38,7 +39,7 @@ typedef struct sv_send {
     uint64_t swap;
     uint32_t length;    /* of all pieces */
     uint32_t sge_count; /* 0 where the data is inline */
-    uint32_t dest_ip;   /* UD: address, number and key of the receiver */
+    uint32_t dest_ip;   /* UD: address (InfiniBand: LID), number and key of the receiver */
     uint32_t dest_qpn;
     uint32_t qkey;
     uint32_t unused;
@@ -111,7 +112,8 @@ typedef struct sv_device {
     char netdev[IFNAMSIZ];
     uint32_t ip;
     uint8_t mac[6];
-    uint8_t unused[2];
+    uint8_t is_ib; /* an InfiniBand port: by LIDs, without an address of IP to be seen */
+    uint8_t unused;
 } sv_device_t;
 
 /* The GID at index 0: fe80:: and the address of the netdev. */
@@ -145,6 +147,7 @@ typedef struct sv_port {
     uint32_t gid_index;   /* the entry of the table that has the address */
     uint32_t other_index; /* the entry with the address of a VLAN; 0: none */
     uint32_t ip;
+    uint32_t lid;     /* InfiniBand; 0: none */
     uint32_t is_dead; /* the device had a fatal error */
 } sv_port_t;
 

@@ -146,7 +146,8 @@ tests_unit_test_port_watch_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_rdma_losses
 tests_unit_test_rdma_losses_SOURCES = tests/unit/test_rdma_losses.c tests/unit/fake_sysfs.h
 tests_unit_test_rdma_losses_LDADD = $(R2_TEST_LIBS)
-tests_unit_test_rdma_SOURCES = tests/unit/test_rdma.c tests/unit/fake_sysfs.h $(INFO_SHOWS)
+tests_unit_test_rdma_SOURCES = tests/unit/test_rdma.c tests/unit/fake_sysfs.h \
+    tests/unit/rdma_hosts.h $(INFO_SHOWS)
 tests_unit_test_rdma_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info
 tests_unit_test_rdma_LDADD = $(R2_TEST_LIBS)
 EXTRA_DIST += \

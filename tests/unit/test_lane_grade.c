@@ -183,6 +183,7 @@ static two_lanes_t *two_lanes_begin(void)
         two->link.lanes[i].link = &two->link;
         two->link.lanes[i].rail = &two->rail;
         two->link.lanes[i].timing.srtt_ns = R2_NS_PER_MS;
+        two->link.lanes[i].state = R2_LANE_UP;
         two->packets[i].sent_ns = two->net.now_ns;
         two->link.lanes[i].tx.in_flight = &two->packets[i];
     }
@@ -259,11 +260,34 @@ static void least_round_trip_outlives_a_busy_time(void **state)
     free(two);
 }
 
+/** A dead lane has its packets until it is fenced; meanwhile the peer has nothing to say, too. */
+static void dead_lane_makes_no_pause(void **state)
+{
+    two_lanes_t *two = two_lanes_begin();
+
+    (void) state;
+    two->link.lanes[0].state = R2_LANE_SUSPECT;
+    two->link.lanes[1].tx.in_flight = NULL;
+    two->net.now_ns += 300 * R2_NS_PER_MS;
+    two->packets[1].sent_ns = two->net.now_ns;
+    two->link.lanes[1].tx.in_flight = &two->packets[1];
+    two_lanes_hear(two, 4);
+    assert_int_equal(two->link.path.pause_ns, 4 * R2_NS_PER_MS);
+    r2_rtt_sample(&two->link.lanes[1], 60 * R2_NS_PER_MS, 1000);
+    assert_int_equal(r2_lane_timeout_ns(&two->link.lanes[0]), 50 * R2_NS_PER_MS);
+    two->link.lanes[1].state = R2_LANE_DOUBT; /* what all owe is a pause, of whatever length */
+    two->packets[1].sent_ns = two->net.now_ns;
+    two_lanes_hear(two, 70);
+    assert_int_equal(two->link.path.pause_ns, 70 * R2_NS_PER_MS);
+    free(two);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(least_round_trip_outlives_a_busy_time),
         cmocka_unit_test(late_lane_among_others_lengthens_nothing),
+        cmocka_unit_test(dead_lane_makes_no_pause),
         cmocka_unit_test(pause_of_the_peer_lengthens_timeouts),
         cmocka_unit_test(idle_link_makes_no_pause),
         cmocka_unit_test(lane_is_as_good_as_its_worst_sign),

@@ -142,6 +142,37 @@ static void rails_agree_on_transport(void **state)
     }
 }
 
+/* Ports without IP are paired with each other alone, and only where both offer RDMA in one subnet
+ * of InfiniBand: nothing else could go over them. */
+static void bare_rails_pair(void **state)
+{
+    static const r2_peer_rail_t rails[] = {
+        {.name = "ib0", .ipv4 = 0x0100000a, .prefix_bits = 24, .rdma = "rc_verbs@ib:aa"},
+        {.name = "ib1", .rdma = "rc_verbs@ib:aa"},
+        {.name = "mlx5_0:1", .rdma = "rc_verbs@ib:aa"},
+        {.name = "mlx5_1:1", .rdma = "rc_verbs@ib:bb"},
+        {.name = "mlx5_2:1", .rdma = "rc_verbs@ib"},
+        {.name = "mlx5_3:1", .rdma = ""},
+    };
+    /* the first pass that makes them a pair where their index is the same; else 1 or none */
+    static const char wanted[][7] = {"02----", "22----", "--0-0-", "---00-", "--000-", "------"};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(rails); ++i) {
+        for (size_t j = 0; j < r2_array_count(rails); ++j) {
+            const int first = '-' == wanted[i][j] ? 3 : wanted[i][j] - '0';
+
+            for (int pass = 0; pass < 3; ++pass) {
+                const bool at = r2_peer_rails_pair(&rails[i], &rails[j], true, pass);
+                const bool other = r2_peer_rails_pair(&rails[i], &rails[j], false, pass);
+
+                assert_int_equal(at, pass == first || (0 == first && 1 == pass));
+                assert_int_equal(other, 0 == first && 1 == pass);
+            }
+        }
+    }
+}
+
 /* Each byte cut off or added, and each byte changed: nothing is taken, or it is still within
  * bounds. */
 static void broken_bytes_are_refused(void **state)
@@ -251,7 +282,7 @@ int main(void)
         cmocka_unit_test(comes_back_as_it_was),
         cmocka_unit_test(publishes_what_exists),
         cmocka_unit_test(broken_bytes_are_refused),
-        cmocka_unit_test(rails_agree_on_transport),
+        cmocka_unit_test(rails_agree_on_transport), cmocka_unit_test(bare_rails_pair),
         cmocka_unit_test(words_are_transports),
         cmocka_unit_test(refusals_travel),
         cmocka_unit_test(cost_travels),

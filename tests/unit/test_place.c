@@ -256,6 +256,37 @@ static void nobody_waits_for_long(void **state)
     end(receive);
 }
 
+/* A lane that is waited for later than another has its whole time. */
+static void each_lane_has_its_own_time(void **state)
+{
+    receive_t *receive = start();
+    const uint64_t connection = lane_of(receive, 1)->connect.rx_connection;
+    const uint64_t bound_ns = 2 * receive->stub->params.failure_timeout_ms * MS;
+    uint64_t start_ns;
+
+    (void) state;
+    leave_unread_on(receive, 0);
+    copy_comes(receive, 1, 1, 1u << 0);
+    for (start_ns = receive->stub->time_ns;
+         receive->stub->time_ns - start_ns < bound_ns - 2 * MS;) {
+        receive->stub->time_ns += MS;
+        stub_speak(receive->stub, lane_of(receive, 1));
+    }
+    start_ns = receive->stub->time_ns;
+    leave_unread_on(receive, 1);
+    copy_comes(receive, 0, 2, 1u << 1);
+    put_comes(receive, 0, 1);
+    while (lane_of(receive, 1)->connect.rx_connection == connection) {
+        assert_true(receive->stub->time_ns - start_ns <= bound_ns);
+        receive->stub->time_ns += MS;
+        stub_speak(receive->stub, lane_of(receive, 0));
+    }
+    assert_true(receive->stub->time_ns - start_ns >= bound_ns);
+    assert_true(is_taken(receive, 2));
+    r2_link_withdraw(receive->stub->link, 1);
+    end(receive);
+}
+
 /* A process that was away, and has not read all that came meanwhile, waits as long. */
 static void who_was_away_waits_no_longer(void **state)
 {
@@ -355,6 +386,7 @@ int main(void)
         cmocka_unit_test(all_lanes_are_waited_for),
         cmocka_unit_test(a_header_that_comes_late_spares_the_lane),
         cmocka_unit_test(nobody_waits_for_long),
+        cmocka_unit_test(each_lane_has_its_own_time),
         cmocka_unit_test(who_was_away_waits_no_longer),
         cmocka_unit_test(sound_lanes_do_not_fail_with_a_call),
         cmocka_unit_test(failed_lanes_are_counted),

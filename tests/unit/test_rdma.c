@@ -19,132 +19,33 @@
 #include "base/util.h"
 #include "fake_sysfs.h"
 #include "info.h"
+#include "rdma_hosts.h"
 #include "rail/nic_parts.h"
 
-#define T_SEEN_MAX 12
-
-/** A host: what netlink would list, and its sysfs. */
-typedef struct t_host {
-    char root[PATH_MAX];
-    r2_nic_seen_t seen[T_SEEN_MAX];
-    size_t count;
-} t_host_t;
-
 static bool t_writes; /* golden files */
-
-static void t_begin(t_host_t *host)
-{
-    memset(host, 0, sizeof(*host));
-    fake_begin(host->root);
-}
-
-static void t_path(const t_host_t *host, const char *text, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/** A file with a line of text. */
-static void t_path(const t_host_t *host, const char *text, const char *format, ...)
-{
-    char name[PATH_MAX];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(name, sizeof(name), format, args);
-    va_end(args);
-    fake_file(host->root, name, text);
-}
-
-/** A network device. @param pci its device, NULL: it has none. @param ip NULL: none. */
-static r2_nic_seen_t *t_nic(t_host_t *host, const char *name, const char *kind, const char *pci,
-                            const char *ip, bool carrier)
-{
-    r2_nic_seen_t *seen = &host->seen[host->count++];
-    char target[256], link[256], text[16];
-
-    snprintf(seen->nic.name, sizeof(seen->nic.name), "%s", name);
-    snprintf(seen->kind, sizeof(seen->kind), "%s", kind);
-    seen->nic.ifindex = (uint32_t) host->count;
-    seen->nic.ipv4 = NULL == ip ? 0 : inet_addr(ip);
-    seen->nic.prefix_bits = 24;
-    seen->nic.carrier = carrier;
-    seen->nic.numa_node = -1;
-    snprintf(text, sizeof(text), "%u", seen->nic.ifindex);
-    t_path(host, text, "sys/class/net/%s/ifindex", name);
-    if (NULL != pci) {
-        snprintf(target, sizeof(target), "sys/devices/pci0000:00/%s", pci);
-        snprintf(link, sizeof(link), "sys/class/net/%s/device", name);
-        fake_link(host->root, target, link);
-    }
-    return seen;
-}
-
-/** A NIC's speed, as its driver tells it. */
-static void t_speed(const t_host_t *host, const char *name, const char *mbit)
-{
-    t_path(host, mbit, "sys/class/net/%s/speed", name);
-}
-
-/** An RDMA device on a PCI function. */
-static void t_device(const t_host_t *host, const char *device, const char *pci, const char *node)
-{
-    char target[256], link[256];
-
-    snprintf(target, sizeof(target), "sys/devices/pci0000:00/%s/infiniband/%s", pci, device);
-    snprintf(link, sizeof(link), "sys/class/infiniband/%s", device);
-    fake_link(host->root, target, link);
-    snprintf(target, sizeof(target), "sys/devices/pci0000:00/%s", pci);
-    snprintf(link, sizeof(link), "sys/class/infiniband/%s/device", device);
-    fake_link(host->root, target, link);
-    t_path(host, node, "sys/devices/pci0000:00/%s/numa_node", pci);
-}
-
-static void t_port(const t_host_t *host, const char *device, int port, const char *link,
-                   const char *state, const char *rate, const char *lid)
-{
-    t_path(host, link, "sys/class/infiniband/%s/ports/%d/link_layer", device, port);
-    t_path(host, state, "sys/class/infiniband/%s/ports/%d/state", device, port);
-    t_path(host, rate, "sys/class/infiniband/%s/ports/%d/rate", device, port);
-    t_path(host, lid, "sys/class/infiniband/%s/ports/%d/lid", device, port);
-}
-
-/** @param gid NULL: an empty place. */
-static void t_gid(const t_host_t *host, const char *device, int port, int idx, const char *gid,
-                  const char *type, const char *netdev)
-{
-    static const char none[] = "0000:0000:0000:0000:0000:0000:0000:0000";
-
-    t_path(host, NULL == gid ? none : gid, "sys/class/infiniband/%s/ports/%d/gids/%d", device, port,
-           idx);
-    t_path(host, NULL == gid ? "" : type, "sys/class/infiniband/%s/ports/%d/gid_attrs/types/%d",
-           device, port, idx);
-    t_path(host, NULL == gid ? "" : netdev, "sys/class/infiniband/%s/ports/%d/gid_attrs/ndevs/%d",
-           device, port, idx);
-}
-
-#define T_MAPPED "0000:0000:0000:0000:0000:ffff:"
-#define T_LOCAL  "fe80:0000:0000:0000:0a00:00ff:fe00:00"
-
-/** A port of RoCE as drivers fill it: v1 and v2 of the link-local address, then of the NIC's. */
-static void t_roce(const t_host_t *host, const char *device, int port, const char *netdev,
-                   const char *local, const char *mapped)
-{
-    t_gid(host, device, port, 0, local, "IB/RoCE v1", netdev);
-    t_gid(host, device, port, 1, local, "RoCE v2", netdev);
-    t_gid(host, device, port, 2, mapped, "IB/RoCE v1", netdev);
-    t_gid(host, device, port, 3, mapped, "RoCE v2", netdev);
-}
 
 /** Chooses rails as r2_nics_find() does. */
 static void t_find(t_host_t *host, const char *selection, info_t *info_p)
 {
+    size_t count = host->count;
+    r2_nic_seen_t *seen;
+
     memset(info_p, 0, sizeof(*info_p));
     r2_params_init(&info_p->params);
     info_p->params.rails = selection;
     strcpy(info_p->host_name, "n1");
     r2_nics_place(host->root, selection, host->seen, host->count);
-    if (R2_OK != r2_nics_select(host->seen, host->count, selection, false, info_p->nics,
-                                &info_p->nic_count, info_p->nics_text, sizeof(info_p->nics_text))) {
+    seen = malloc(count * sizeof(*seen));
+    memcpy(seen, host->seen, count * sizeof(*seen));
+    assert_int_equal(r2_nics_add_bare(host->root, host->managers, &seen, &count), R2_OK);
+    for (size_t i = host->count; i < count; ++i) {
+        seen[i].can_rdma = host->can_rdma; /* nothing of UCX here knows the device */
+    }
+    if (R2_OK != r2_nics_select(seen, count, selection, false, info_p->nics, &info_p->nic_count,
+                                info_p->nics_text, sizeof(info_p->nics_text))) {
         info_p->nic_count = 0;
     }
+    free(seen);
     for (size_t i = 0; i < info_p->nic_count; ++i) {
         (void) r2_nic_place_rdma(host->root, &info_p->nics[i]);
     }
@@ -297,22 +198,75 @@ static void test_bond(void **state)
     fake_end(host.root);
 }
 
-/** InfiniBand without IP: the port is shown, and cannot be a rail. */
+/* Two InfiniBand ports: the first has no network device, that of the second has no address. */
+static void t_bare(t_host_t *host)
+{
+    t_begin(host);
+    t_nic(host, "docker0", "bridge", NULL, "172.17.0.1", true);
+    t_nic(host, "eno1", "", "0000:00:1f.6", "10.9.0.1", true);
+    t_nic(host, "eno2", "", "0000:00:1f.7", "10.8.0.1", true);
+    t_nic(host, "ib1", "ipoib", "0000:81:00.1", NULL, true);
+    t_speed(host, "eno1", "1000");
+    t_device(host, "mlx5_0", "0000:81:00.0", "1");
+    t_port(host, "mlx5_0", 1, "InfiniBand", "2: INIT", "200 Gb/sec (4X HDR)", "0xffff");
+    t_gid(host, "mlx5_0", 1, 0, "fe80:0000:0000:0000:0002:c903:0000:0001", "IB/RoCE v1", "");
+    t_device(host, "mlx5_1", "0000:81:00.1", "1");
+    t_port(host, "mlx5_1", 1, "InfiniBand", "4: ACTIVE", "200 Gb/sec (4X HDR)", "0x1c");
+    t_gid(host, "mlx5_1", 1, 0, "fe80:0000:0000:0000:0002:c903:0000:0002", "IB/RoCE v1", "ib1");
+}
+
+/** InfiniBand without IP: the port itself is the rail, and a network device of the host stands in
+ * where there has to be one. */
 static void test_without_ip(void **state)
 {
     t_host_t host;
     info_t info;
 
     (void) state;
-    t_begin(&host);
-    t_nic(&host, "eno1", "", "0000:00:1f.6", "10.9.0.1", true);
-    t_device(&host, "mlx5_0", "0000:81:00.0", "1");
-    t_port(&host, "mlx5_0", 1, "InfiniBand", "2: INIT", "200 Gb/sec (4X HDR)", "0xffff");
-    t_gid(&host, "mlx5_0", 1, 0, "fe80:0000:0000:0000:0002:c903:0000:0001", "IB/RoCE v1", "");
-    t_find(&host, "mlx5_0:1", &info);
-    assert_int_equal(info.nic_count, 0);
+    t_bare(&host);
+    t_find(&host, "mlx5_0:1,mlx5_1:1", &info);
+    assert_int_equal(info.nic_count, 2);
+    assert_string_equal(info.nics[0].name, "mlx5_0:1");
+    assert_string_equal(info.nics[0].via, "eno1"); /* no bridge of containers */
+    assert_false(info.nics[0].carrier);
+    assert_true(info.nics[1].carrier);
+    assert_int_equal(info.nics[1].port.gid_kind,
+                     R2_GID_INFINIBAND);         /* though ib1 is not its name */
     assert_int_equal(info.ports[0].port.lid, 0); /* before the subnet manager came */
     t_golden(&info, "without-ip");
+    strcpy(host.managers, "ib*, eno2");
+    t_find(&host, "mlx5_*:1", &info);
+    assert_int_equal(info.nic_count, 2);
+    assert_string_equal(info.nics[1].via, "eno2");
+    strcpy(host.managers, "eno7");
+    t_find(&host, "mlx5_0:1", &info);
+    assert_int_equal(info.nic_count, 0); /* nobody could be called */
+    fake_end(host.root);
+}
+
+/** By itself: such ports where RDMA is possible on them, else what there was without them; no
+ * pattern of network devices means them; an address makes the network device the rail. */
+static void test_without_ip_by_itself(void **state)
+{
+    t_host_t host;
+    info_t info;
+
+    (void) state;
+    t_bare(&host);
+    t_find(&host, "", &info);
+    assert_int_equal(info.nic_count, 1);
+    assert_string_equal(info.nics[0].name, "eno1");
+    t_find(&host, "*", &info);
+    assert_int_equal(info.nic_count, 4);
+    host.can_rdma = true;
+    t_find(&host, "", &info);
+    assert_int_equal(info.nic_count, 2);
+    assert_string_equal(info.nics[1].name, "mlx5_1:1");
+    host.seen[3].nic.ipv4 = inet_addr("10.0.1.1");
+    t_find(&host, "", &info);
+    assert_int_equal(info.nic_count, 2);
+    assert_string_equal(info.nics[0].name, "ib1");
+    assert_string_equal(info.nics[1].name, "mlx5_0:1");
     fake_end(host.root);
 }
 
@@ -490,7 +444,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_bond),              cmocka_unit_test(test_without_ip),
         cmocka_unit_test(test_virtual_functions), cmocka_unit_test(test_gid_moves),
         cmocka_unit_test(test_odd_files),         cmocka_unit_test(test_advice),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_without_ip_by_itself),
     };
 
     t_writes = 2 == argc && 0 == strcmp(argv[1], "--write");

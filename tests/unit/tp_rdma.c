@@ -8,6 +8,8 @@
 
 #include "tp_sides.h"
 
+#include "transport/put.h"
+
 void nic_fault(const char *words)
 {
     char command[128];
@@ -157,4 +159,25 @@ void test_gid_moves(void **state)
     }
     nic_fault("heal");
     pair_close(&a, &b);
+}
+
+/**
+ * A probe by a put must reach a NIC whose process does nothing for it. rc_verbs connects both ends'
+ * queue pairs, which takes the other process, and says so when a target is made of it; dc_mlx5
+ * needs none, and is the hardware's alone. Probes connect by TCP then, or ask lanes.
+ */
+void test_no_put_without_the_other_process(void **state)
+{
+    const r2_put_t put = r2_put_ucx(r2_tp_ucx(&tp));
+    char address[R2_PUT_ADDRESS_MAX];
+    r2_put_device_t *device;
+    r2_put_end_t *target;
+    size_t bytes;
+
+    (void) state;
+    assert_int_equal(put.ops->device_open(put.instance, device_name, "dc_mlx5", &device),
+                     R2_ERR_NO_DEVICE);
+    assert_int_equal(put.ops->device_open(put.instance, device_name, "rc_verbs", &device), R2_OK);
+    assert_int_equal(put.ops->target(device, address, &bytes, &target), R2_ERR_UNSUPPORTED);
+    put.ops->device_close(device);
 }

@@ -133,6 +133,7 @@ void test_silent_drop(void **state);
 void test_port_down(void **state);
 void test_flap(void **state);
 void test_device_dies(void **state);
+void test_no_put_without_the_other_process(void **state);
 void test_gid_moves(void **state);
 /** Tells the NIC of soft0, as `softverbs fault soft0 WORDS`. */
 void nic_fault(const char *words);

@@ -185,8 +185,8 @@ void info_collect(info_t *info)
     }
     info_collect_params(info);
     info_collect_pmix(info);
-    if (R2_OK != r2_nics_find(info->params.rails, info->params.address_family_any, info->nics,
-                              &info->nic_count, info->nics_text, sizeof(info->nics_text))) {
+    if (R2_OK != r2_nics_find_rails(&info->params, info->nics, &info->nic_count, info->nics_text,
+                                    sizeof(info->nics_text))) {
         info->nic_count = 0;
     } else {
         info->nics_text[0] = '\0';

@@ -50,7 +50,7 @@ static void info_json_rail(r2_json_t *json, const info_t *info, size_t idx)
     const r2_nic_t *nic = &info->nics[idx];
     char address[32] = "";
 
-    if (0 != nic->ipv4) {
+    if (0 != nic->ipv4 && !r2_nic_is_bare(nic)) {
         info_address_text(nic, address, sizeof(address));
     }
     r2_json_open(json, NULL, '{');

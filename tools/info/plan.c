@@ -38,8 +38,7 @@ r2_status_t info_plan_here(uint32_t hosts, topo_t *topo_p, char *error_p, size_t
     r2_params_init(&params);
     status = r2_params_from_env(&params, error_p, error_bytes);
     if (R2_OK == status) {
-        status = r2_nics_find(params.rails, params.address_family_any, nics, &count, error_p,
-                              error_bytes);
+        status = r2_nics_find_rails(&params, nics, &count, error_p, error_bytes);
     }
     if (R2_OK == status) {
         status = topo_init(topo_p, hosts, (uint32_t) count, 1);

@@ -82,7 +82,9 @@ void info_address_text(const r2_nic_t *nic, char *text_p, size_t text_bytes)
 {
     char ip[INET_ADDRSTRLEN];
 
-    if (0 == nic->ipv4 || NULL == inet_ntop(AF_INET, &nic->ipv4, ip, sizeof(ip))) {
+    if (r2_nic_is_bare(nic)) {
+        snprintf(text_p, text_bytes, "by %s", nic->via);
+    } else if (0 == nic->ipv4 || NULL == inet_ntop(AF_INET, &nic->ipv4, ip, sizeof(ip))) {
         snprintf(text_p, text_bytes, "none");
     } else {
         snprintf(text_p, text_bytes, "%s/%u", ip, nic->prefix_bits);
@@ -99,7 +101,7 @@ void info_gid_text(const r2_rdma_port_t *port, char *text_p, size_t text_bytes)
 
 const char *info_transport(const r2_nic_t *nic)
 {
-    return '\0' == nic->tls[0] ? "tcp" : nic->tls;
+    return '\0' != nic->tls[0] ? nic->tls : r2_nic_is_bare(nic) ? "none" : "tcp";
 }
 
 bool info_rail_on(const info_t *info, const char *rdma, size_t *idx_p)
@@ -170,10 +172,14 @@ static void info_check_carrier(const info_t *info, info_list_t *list)
 
         if (!nic->carrier) {
             info_add(list, INFO_WARNING, "rail %zu (%s) is down or has no carrier", i, nic->name);
-            info_remedy(list,
-                        "check cable and switch port; \"ip link set %s up\"; a running job takes "
-                        "the rail as soon as it is back",
-                        nic->name);
+            info_remedy(
+                list,
+                r2_nic_is_bare(nic)
+                    ? "check cable, switch port and subnet manager (ibstat %.*s); a running "
+                      "job takes the rail as soon as it is back"
+                    : "check cable and switch port; \"ip link set %.*s up\"; a running job "
+                      "takes the rail as soon as it is back",
+                (int) strcspn(nic->name, ":"), nic->name);
         }
         if (0 == nic->ipv4) {
             info_add(list, INFO_WARNING, "rail %zu (%s) has no IPv4 address", i, nic->name);
@@ -190,7 +196,8 @@ static bool info_same_subnet(const r2_nic_t *a, const r2_nic_t *b)
     const unsigned bits = a->prefix_bits < b->prefix_bits ? a->prefix_bits : b->prefix_bits;
     const uint32_t mask = 0 == bits || bits > 32 ? 0 : htonl(~0u << (32 - bits));
 
-    return 0 != a->ipv4 && 0 != b->ipv4 && (a->ipv4 & mask) == (b->ipv4 & mask);
+    return 0 != a->ipv4 && 0 != b->ipv4 && (a->ipv4 & mask) == (b->ipv4 & mask) &&
+           !r2_nic_is_bare(a) && !r2_nic_is_bare(b);
 }
 
 static void info_check_subnets(const info_t *info, info_list_t *list)

@@ -73,13 +73,15 @@ typedef enum r2_nic_outage {
 
 /** One NIC as found on this host. Plain value. */
 typedef struct r2_nic {
-    char name[R2_NIC_NAME_MAX]; /* network device, "rail0" */
+    char name[R2_NIC_NAME_MAX]; /* network device, "rail0"; of a port without IP that port */
+    char via[R2_NIC_NAME_MAX];  /* InfiniBand without IP: network device that connect requests for
+                                   it take, whose index and address are below; "": its own */
     char rdma[R2_NIC_NAME_MAX]; /* RDMA device and port, "mlx5_0:1", or "" */
     char tls[R2_NIC_TLS_MAX];   /* offered to peers: a transport over `rdma`, "rc_verbs"; "": TCP */
     r2_rdma_lack_t lack;        /* why `tls` is "" nevertheless */
     r2_rdma_port_t port;        /* of `rdma` */
     char pci[32];               /* PCI address, "0000:3b:00.0", or "" */
-    uint32_t ifindex;           /* kernel's index */
+    uint32_t ifindex;           /* kernel's index; of `via`, where that is set, as are */
     uint32_t ipv4;              /* network byte order, 0 = none */
     uint8_t prefix_bits;        /* of ipv4's subnet */
     bool carrier;               /* administratively up with carrier; while it is watched: works */
@@ -110,6 +112,32 @@ typedef struct r2_nic {
  */
 R2_EXPORT r2_status_t r2_nics_find(const char *selection, bool without_address, r2_nic_t *nics_p,
                                    size_t *count_p, char *text_p, size_t text_bytes);
+
+typedef struct r2_params r2_params_t; /* r2/params.h */
+
+/**
+ * Finds the rails of this host as the parameters say (coll_r2_rails, coll_r2_tls,
+ * coll_r2_oob_nics): NICs as above, and InfiniBand ports on which no network device has an IPv4
+ * address, if coll_r2_tls lets rails go by RDMA. Such a port is called by its own name only
+ * ("mlx5_0:1"); with
+ * "" it is a candidate where RDMA is possible on it. Connect requests for it take a network device:
+ * the first of coll_r2_oob_nics, else the first with carrier and address that is no bridge. Without
+ * any, such ports are not seen.
+ */
+R2_EXPORT r2_status_t r2_nics_find_rails(const r2_params_t *params, r2_nic_t *nics_p,
+                                         size_t *count_p, char *text_p, size_t text_bytes);
+
+/** True for a port without IP. */
+static inline bool r2_nic_is_bare(const r2_nic_t *nic)
+{
+    return '\0' != nic->via[0];
+}
+
+/** The network device that sockets for a rail are bound to. */
+static inline const char *r2_nic_netdev(const r2_nic_t *nic)
+{
+    return r2_nic_is_bare(nic) ? nic->via : nic->name;
+}
 
 /** An RDMA port of this host, whether a NIC lies on it or not. */
 typedef struct r2_rdma_seen {

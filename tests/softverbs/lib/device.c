@@ -282,6 +282,11 @@ static int ask_port(struct ibv_context *context, sv_port_t *port_p)
     return error;
 }
 
+static bool is_ib(struct ibv_context *context)
+{
+    return 0 != ((sv_lib_device_t *) context->device)->about.is_ib;
+}
+
 /* What is exported fills ibv_port_attr up to the fields that came later. */
 SV_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t number,
                              struct _compat_ibv_port_attr *to)
@@ -297,12 +302,14 @@ SV_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t number,
     attr.state = port.state;
     attr.phys_state = IBV_PORT_ACTIVE == port.state ? 5 : 3;
     attr.max_mtu = attr.active_mtu = IBV_MTU_4096;
-    attr.gid_tbl_len = SV_GIDS;
+    attr.gid_tbl_len = is_ib(context) ? 1 : SV_GIDS;
     attr.pkey_tbl_len = 1;
     attr.max_msg_sz = 1u << 30;
     attr.active_width = (uint8_t) port.width;
     attr.active_speed = (uint8_t) port.speed;
-    attr.link_layer = IBV_LINK_LAYER_ETHERNET;
+    attr.link_layer = is_ib(context) ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+    attr.lid = (uint16_t) port.lid;
+    attr.sm_lid = 1; /* nobody asks it anything */
     memcpy((void *) to, &attr, offsetof(struct ibv_port_attr, flags));
     return 0;
 }
@@ -320,6 +327,9 @@ SV_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t number, int ind
     memset(gid, 0, sizeof(*gid));
     if (0 == index) {
         sv_link_local(&((sv_lib_device_t *) context->device)->about, gid->raw);
+    } else if (is_ib(context)) {
+        errno = EINVAL;
+        return -1;
     } else if ((uint32_t) index == port.gid_index && 0 != port.ip) { /* ::ffff:a.b.c.d */
         gid->raw[10] = gid->raw[11] = 0xff;
         memcpy(gid->raw + 12, &port.ip, sizeof(port.ip));
@@ -430,7 +440,11 @@ SV_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *at
     }
     ah->ibv.context = pd->context;
     ah->ibv.pd = pd;
-    memcpy(&ah->ip, attr->grh.dgid.raw + 12, sizeof(ah->ip));
+    if (is_ib(pd->context)) {
+        ah->ip = attr->dlid;
+    } else {
+        memcpy(&ah->ip, attr->grh.dgid.raw + 12, sizeof(ah->ip));
+    }
     return &ah->ibv;
 }
 

@@ -51,11 +51,11 @@ static int print_device(uint32_t index, const sv_device_t *about)
 
     if (0 == status) {
         const sv_port_t *port = &reply.u.port;
-        printf("%s port 1 %s %s gid %u %s speed %u width %u\n", about->name, about->netdev,
+        printf("%s port 1 %s %s gid %u %s lid %u speed %u width %u\n", about->name, about->netdev,
                port->is_dead                    ? "DEAD"
                : IBV_PORT_ACTIVE == port->state ? "ACTIVE"
                                                 : "DOWN",
-               port->gid_index, inet_ntoa(ip), port->speed, port->width);
+               port->gid_index, inet_ntoa(ip), port->lid, port->speed, port->width);
     }
     return status;
 }

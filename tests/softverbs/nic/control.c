@@ -84,6 +84,7 @@ static int serve_port(served_t *served)
         .gid_index = dev->gid_index,
         .other_index = dev->other_index,
         .ip = dev->about.ip,
+        .lid = sv_is_up(dev) ? sv_lid(dev) : 0,
         .is_dead = dev->is_dead,
     };
     return 0;

@@ -18,7 +18,9 @@ static enum ibv_wc_status send_one(sv_qp_t *qp, const sv_send_t *send)
     if (send->length > SV_UD_BYTES || send->length > SV_SEGMENT) {
         return IBV_WC_LOC_LEN_ERR;
     }
-    packet = sv_packet_new(qp->dev, send->dest_ip, send->dest_qpn, qp->number, SV_OP_DATAGRAM);
+    packet = sv_packet_new(
+        qp->dev, qp->dev->about.is_ib ? sv_ip_of_lid(qp->dev, send->dest_ip) : send->dest_ip,
+        send->dest_qpn, qp->number, SV_OP_DATAGRAM);
     head = &packet->head;
     if (SV_REACHED != sv_gather(qp, send, 0, packet->payload, send->length)) {
         sv_packet_drop(qp->dev);

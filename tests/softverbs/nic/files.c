@@ -67,7 +67,8 @@ static void put_gid(const sv_dev_t *dev, uint32_t index)
 {
     uint8_t gid[16] = {0};
     const bool is_other = 0 != index && index == dev->other_index;
-    bool has_address = (index == dev->gid_index && 0 != dev->about.ip) || is_other;
+    bool has_address =
+        !dev->about.is_ib && ((index == dev->gid_index && 0 != dev->about.ip) || is_other);
     char name[64], text[64];
     int at = 0;
 
@@ -85,6 +86,9 @@ static void put_gid(const sv_dev_t *dev, uint32_t index)
     }
     snprintf(name, sizeof(name), "ports/1/gids/%u", index);
     put(dev, name, "%s\n", text);
+    if (dev->about.is_ib) { /* no netdev is known to it */
+        return;
+    }
     snprintf(name, sizeof(name), "ports/1/gid_attrs/types/%u", index);
     put(dev, name, "%s", 0 == index ? "IB/RoCE v1\n" : has_address ? "RoCE v2\n" : "");
     snprintf(name, sizeof(name), "ports/1/gid_attrs/ndevs/%u", index);
@@ -99,8 +103,8 @@ void sv_files_update(sv_dev_t *dev)
     }
     put(dev, "node_type", "1: CA\n");
     put(dev, "fw_ver", "softverbs\n");
-    put(dev, "ports/1/link_layer", "Ethernet\n");
-    put(dev, "ports/1/lid", "0x0\n");
+    put(dev, "ports/1/link_layer", "%s\n", dev->about.is_ib ? "InfiniBand" : "Ethernet");
+    put(dev, "ports/1/lid", "0x%x\n", sv_is_up(dev) ? sv_lid(dev) : 0);
     put(dev, "ports/1/state", "%s\n", sv_is_up(dev) ? "4: ACTIVE" : "1: DOWN");
     put(dev, "ports/1/phys_state", "%s\n", sv_is_up(dev) ? "5: LinkUp" : "3: Disabled");
     put(dev, "ports/1/rate", "%u Gb/sec\n", gbit(dev));

@@ -46,7 +46,7 @@ static int fail_qp(sv_dev_t *dev, uint32_t number)
 /* @param is_taken the old place has the address of a VLAN then. */
 static int move_gid(sv_dev_t *dev, uint32_t index, bool is_taken)
 {
-    if (0 == index || index >= SV_GIDS) {
+    if (0 == index || index >= SV_GIDS || dev->about.is_ib) {
         return EINVAL;
     }
     dev->other_index = is_taken && index != dev->gid_index ? dev->gid_index : 0;

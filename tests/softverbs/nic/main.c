@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,9 +26,11 @@ enum { EVENTS = 32, SOURCE_BITS = 7 };
 
 static const char usage[] =
     "usage: softverbs nic [--files DIR] [--gbit N] [--timeout-ms N] [--move-gids] [--detach]\n"
-    "                     [NETDEV[@ADDRESS][=DEVICE]...]\n"
+    "                     [--ib] [--netns FILE] [NETDEV[@ADDRESS][=DEVICE]...]\n"
     "           be the RDMA NICs of this network namespace: all netdevs railN as softN, or\n"
-    "           those given; processes use them with LD_PRELOAD=libsoftverbs.so\n"
+    "           those given; processes use them with LD_PRELOAD=libsoftverbs.so;\n"
+    "           --ib: their ports are InfiniBand's, and no netdev is told with them;\n"
+    "           --netns: the netdevs are in the network namespace of that file\n"
     "       softverbs devices\n"
     "       softverbs counters\n"
     "       softverbs fault DEVICE KIND [CHANCE [VALUE [SEED]]]\n"
@@ -187,7 +190,7 @@ static bool set_rate(sv_nic_t *nic, unsigned gbit)
 /* NETDEV[@ADDRESS][=DEVICE] */
 static bool add_device(sv_nic_t *nic, const char *text)
 {
-    sv_device_t about = {.ip = 0};
+    sv_device_t about = {.is_ib = nic->is_ib};
     char word[128];
     char *name, *ip;
     sv_dev_t *dev;
@@ -242,16 +245,14 @@ static bool open_all(sv_nic_t *nic)
 
     nic->poll = epoll_create1(EPOLL_CLOEXEC);
     nic->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    nic->links = sv_links_open();
     nic->page_fd = memfd_create("softverbs", MFD_CLOEXEC);
-    if (nic->poll < 0 || nic->wake < 0 || nic->links < 0 || nic->page_fd < 0 ||
+    if (nic->poll < 0 || nic->wake < 0 || nic->page_fd < 0 ||
         0 != ftruncate(nic->page_fd, sizeof(sv_nic_page_t))) {
         return false;
     }
     page = mmap(NULL, sizeof(sv_nic_page_t), PROT_READ | PROT_WRITE, MAP_SHARED, nic->page_fd, 0);
     nic->page = MAP_FAILED == page ? NULL : page;
-    return NULL != nic->page && 0 == sv_wait_for(nic, nic->wake, SV_FROM_WAKE, nic) &&
-           0 == sv_wait_for(nic, nic->links, SV_FROM_LINKS, nic);
+    return NULL != nic->page && 0 == sv_wait_for(nic, nic->wake, SV_FROM_WAKE, nic);
 }
 
 /* As hardware does, it goes on while processes compute; without the right to it, it may wait. */
@@ -271,39 +272,56 @@ static void take_resources(void)
 typedef struct options {
     unsigned gbit, timeout_ms;
     bool detaches;
+    const char *netns; /* borrowed; NULL: as processes have it */
 } options_t;
 
-/* Options, then devices; false where something is wrong. */
-static bool read_arguments(sv_nic_t *nic, int argc, char **argv, options_t *options)
+/* The options; returns the number of the first device, or -1 where something is wrong. */
+static int read_options(sv_nic_t *nic, int argc, char **argv, options_t *options)
 {
     int i = 0;
 
     for (; i < argc && 0 == strncmp(argv[i], "--", 2); ++i) {
         if (0 == strcmp(argv[i], "--move-gids")) {
             nic->moves_gids = true;
+        } else if (0 == strcmp(argv[i], "--ib")) {
+            nic->is_ib = true;
         } else if (0 == strcmp(argv[i], "--detach")) {
             options->detaches = true;
         } else if (i + 1 == argc) {
-            return false;
+            return -1;
         } else if (0 == strcmp(argv[i], "--files")) {
             snprintf(nic->files, sizeof(nic->files), "%s", argv[++i]);
+        } else if (0 == strcmp(argv[i], "--netns")) {
+            options->netns = argv[++i];
         } else if (0 == strcmp(argv[i], "--gbit")) {
             options->gbit = (unsigned) atoi(argv[++i]);
         } else if (0 == strcmp(argv[i], "--timeout-ms")) {
             nic->least_timeout_ns = (uint64_t) atoi(argv[++i]) * 1000000u;
         } else {
-            return false;
+            return -1;
         }
     }
-    if (i == argc) {
-        return add_rails(nic);
+    return i;
+}
+
+/* The devices, where their netdevs are. */
+static bool open_devices(sv_nic_t *nic, int argc, char **argv, const options_t *options)
+{
+    int netns = NULL == options->netns ? -1 : open(options->netns, O_RDONLY | O_CLOEXEC);
+
+    if (NULL != options->netns && (netns < 0 || 0 != setns(netns, CLONE_NEWNET))) {
+        return false;
     }
-    for (; i < argc; ++i) {
+    nic->links = sv_links_open();
+    if (nic->links < 0 || 0 != sv_wait_for(nic, nic->links, SV_FROM_LINKS, nic)) {
+        return false;
+    }
+    for (int i = 0; i < argc; ++i) {
         if (!add_device(nic, argv[i])) {
             return false;
         }
     }
-    return true;
+    return (argc > 0 || add_rails(nic)) && set_rate(nic, options->gbit);
 }
 
 static int run_nic(int argc, char **argv)
@@ -314,17 +332,20 @@ static int run_nic(int argc, char **argv)
                            .listener = -1};
     options_t options = {.gbit = 10};
     struct sigaction action = {.sa_handler = on_signal};
+    int first = read_options(&nic, argc, argv, &options);
     sigset_t none;
 
-    if (!open_all(&nic) || !read_arguments(&nic, argc, argv, &options) ||
-        !set_rate(&nic, options.gbit)) {
+    /* Its socket first: processes may have another network namespace than its netdevs. */
+    if (first >= 0 && open_all(&nic) &&
+        (0 != sv_files_create(&nic) || 0 != sv_control_open(&nic))) {
+        perror("softverbs: another NIC, or no folder for files");
+        return 1;
+    }
+    if (first < 0 || NULL == nic.page ||
+        !open_devices(&nic, argc - first, argv + first, &options)) {
         fprintf(stderr, "softverbs: bad arguments, or no right to NICs: %s\n%s", strerror(errno),
                 usage);
         return 2;
-    }
-    if (0 != sv_files_create(&nic) || 0 != sv_control_open(&nic)) {
-        perror("softverbs: another NIC, or no folder for files");
-        return 1;
     }
     for (uint32_t i = 0; i < nic.device_count; ++i) {
         sv_link_look(nic.devices[i]);

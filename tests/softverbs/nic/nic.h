@@ -204,6 +204,7 @@ struct sv_nic {
     sv_context_t *contexts;
     char files[128];
     bool moves_gids; /* to the next index when a link comes back */
+    bool is_ib;      /* its ports are InfiniBand's */
     int poll, wake, page_fd, listener, links;
 };
 
@@ -279,6 +280,8 @@ void sv_posted(sv_qp_t *qp); /* its doorbell has rung */
 
 /* ---- object.c */
 sv_dev_t *sv_dev_create(sv_nic_t *nic, const sv_device_t *about);
+uint16_t sv_lid(const sv_dev_t *dev); /* 0: none */
+uint32_t sv_ip_of_lid(const sv_dev_t *dev, uint32_t lid);
 void sv_dev_destroy(sv_dev_t *dev);
 void sv_context_fini(sv_context_t *context); /* all that it has made */
 int sv_mr_create(sv_context_t *context, const sv_request_t *request, uint32_t *key_p);

@@ -6,6 +6,7 @@
  */
 #include "softverbs/nic/nic.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ sv_dev_t *sv_dev_create(sv_nic_t *nic, const sv_device_t *about)
     dev->socket = -1;
     dev->speed = 4; /* QDR */
     dev->width = 1; /* 1x: 10 Gbit/s */
-    dev->gid_index = 1;
+    dev->gid_index = about->is_ib ? 0 : 1;
     dev->next_qpn = FIRST_QPN;
     dev->wake_ns = UINT64_MAX;
     dev->places = calloc(SV_QP_PLACES, sizeof(sv_qp_t *));
@@ -53,6 +54,18 @@ void sv_dev_destroy(sv_dev_t *dev)
     free(dev->places);
     free(dev->batch);
     free(dev);
+}
+
+/* ---- addresses of InfiniBand: 16 bits in a subnet, here the last ones of the address */
+
+uint16_t sv_lid(const sv_dev_t *dev)
+{
+    return dev->about.is_ib ? (uint16_t) ntohl(dev->about.ip) : 0;
+}
+
+uint32_t sv_ip_of_lid(const sv_dev_t *dev, uint32_t lid)
+{
+    return htonl((ntohl(dev->about.ip) & 0xffff0000u) | lid);
 }
 
 /* ---- memory */
@@ -327,6 +340,14 @@ static void copy_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, ui
 #undef COPY
 }
 
+/* True if a packet could be sent so: from the place of the table that has the address, or on
+ * InfiniBand to a LID. */
+static bool sv_has_way(const sv_dev_t *dev, const struct ibv_ah_attr *way)
+{
+    return dev->about.is_ib ? 0 == way->is_global && 0 != way->dlid
+                            : way->grh.sgid_index == dev->gid_index;
+}
+
 int sv_qp_modify(sv_qp_t *qp, const struct ibv_qp_attr *attr, uint32_t mask)
 {
     enum ibv_qp_state to = 0 != (mask & IBV_QP_STATE) ? attr->qp_state : qp->attr.qp_state;
@@ -335,12 +356,16 @@ int sv_qp_modify(sv_qp_t *qp, const struct ibv_qp_attr *attr, uint32_t mask)
         return EIO;
     }
     if ((0 != (mask & IBV_QP_STATE) && !may_become(qp, to, mask)) ||
-        (0 != (mask & IBV_QP_AV) && attr->ah_attr.grh.sgid_index != qp->dev->gid_index)) {
+        (0 != (mask & IBV_QP_AV) && !sv_has_way(qp->dev, &attr->ah_attr))) {
         return EINVAL;
     }
     copy_attr(&qp->attr, attr, mask);
     if (0 != (mask & IBV_QP_AV)) {
-        memcpy(&qp->peer_ip, attr->ah_attr.grh.dgid.raw + 12, sizeof(qp->peer_ip));
+        if (qp->dev->about.is_ib) {
+            qp->peer_ip = sv_ip_of_lid(qp->dev, attr->ah_attr.dlid);
+        } else {
+            memcpy(&qp->peer_ip, attr->ah_attr.grh.dgid.raw + 12, sizeof(qp->peer_ip));
+        }
     }
     if (IBV_QPS_ERR == to) {
         sv_rc_error(qp, IBV_WC_WR_FLUSH_ERR);

@@ -217,7 +217,7 @@ void sv_link_look(sv_dev_t *dev)
         }
     }
     if (was_up != sv_is_up(dev)) {
-        if (!was_up && dev->nic->moves_gids) {
+        if (!was_up && dev->nic->moves_gids && !dev->about.is_ib) {
             dev->gid_index = 1 + dev->gid_index % (SV_GIDS - 1);
             sv_port_event(dev, IBV_EVENT_GID_CHANGE);
         }

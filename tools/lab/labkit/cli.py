@@ -11,9 +11,10 @@ from .spawn import LabError
 USAGE = """\
 usage: r2lab VERB [--name LAB] ...        LAB: $R2LAB_NAME, or r2
 
-  up [--hosts N] [--rails R] [--rate RATE] [--rdma] [--force]
+  up [--hosts N] [--rails R] [--rate RATE] [--rdma | --ib] [--force]
         build a lab: N hosts (4) with R rails (4) of RATE (100mbit; 'none' = not shaped);
-        with --rdma rail0 is the RDMA device soft0, too, and so on (docs/softverbs.md)
+        with --rdma rail0 is the RDMA device soft0, too, and so on (docs/softverbs.md);
+        with --ib soft0 is an InfiniBand port, and no network device of the host
   run [--ppn K] [--p2p r2|mgmt] [--peer STACK] [--timeout S] [--build DIR] [--root DIR]
       [--show] MPIRUN_ARGUMENT...
         mpirun on h0, ranks over the hosts in turn, or K consecutive ranks for each host;
@@ -44,7 +45,7 @@ Hosts are h0, h1 ..; rails are rail0, rail1 .. and mgmt0, which is never shaped.
 
 OPTIONS = {     # of each verb: option -> takes a value
     "up": {"--hosts": True, "--rails": True, "--rate": True, "--rdma": False,
-           "--force": False},
+           "--ib": False, "--force": False},
     "run": {"--ppn": True, "--p2p": True, "--peer": True, "--timeout": True, "--build": True,
             "--root": True, "--show": False},
     "slurm up": {},
@@ -134,9 +135,9 @@ def do_up(name, options, _):
     rate = options.get("--rate", "100mbit")
     lab = Lab(name, whole(options, "--hosts", 4, MAX_HOSTS),
               whole(options, "--rails", 4, MAX_RAILS),
-              rate if rate == "none" else parse_rate(rate))
+              rate if rate == "none" else parse_rate(rate), options.get("--ib", False))
     from . import build
-    return build.up(lab, options.get("--force", False), options.get("--rdma", False))
+    return build.up(lab, options.get("--force", False), options.get("--rdma", lab.is_ib))
 
 
 def do_down(name, _options, _rest):

@@ -96,7 +96,7 @@ class Faults:
     def place(self, end):
         """(namespace, device) of one end."""
         if end == "host":
-            return self.lab.host(self.host), self.device
+            return self.lab.place(self.host, self.device), self.device
         return self.lab.switch, self.lab.port(self.host, self.device)
 
     def add(self, kind, value, end):

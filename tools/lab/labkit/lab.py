@@ -5,9 +5,10 @@
 A lab L with N hosts and R rails is
 
     /run/netns/L-h0 ..      network namespaces of the hosts: lo, mgmt0, rail0 ..
+    /run/netns/L-n0 ..      with InfiniBand: rail0 .. of each host, where no process of it looks
     /run/netns/L-sw         namespace of the switches: br0 .. and brm, ports h0r0 .. and h0m
     /run/r2lab/L/           a tmpfs of its own, so that removing it removes everything:
-        shape               hosts, rails and rate as lines "key value"; written last by `up`
+        shape               hosts, rails, rate and ib as lines "key value"; written last by `up`
         hosts               becomes /etc/hosts on every host
         agent               link to labkit/enter
         faults/hX.Y         faults in force on device Y of host X, lines "end kind value"
@@ -72,17 +73,23 @@ def rate_bits_per_s(rate):
 class Lab:
     """One lab: where its things are. Nothing here touches the network."""
 
-    def __init__(self, name, hosts=0, rails=0, rate="none"):
+    def __init__(self, name, hosts=0, rails=0, rate="none", is_ib=False):
         self.name = name
         self.hosts = hosts      # number of hosts
         self.rails = rails      # number of rails of each host
         self.rate = rate        # of every rail, tc's spelling, or "none"
+        self.is_ib = is_ib      # rails are InfiniBand ports without a network device
         self.dir = "%s/%s" % (ROOT, name)
         self.switch = name + "-sw"
 
     def host(self, index):
         """Name of a host: its namespace and its hostname."""
         return "%s-h%d" % (self.name, index)
+
+    def place(self, index, device):
+        """Name of the namespace that a device of a host is in."""
+        outside = self.is_ib and device != "mgmt0"
+        return "%s-n%d" % (self.name, index) if outside else self.host(index)
 
     def devices(self):
         """The network devices of every host, but for lo."""
@@ -99,7 +106,8 @@ class Lab:
 
     def namespaces(self):
         """Names of all namespaces of the lab, from its recorded shape."""
-        return [self.host(h) for h in range(self.hosts)] + [self.switch]
+        outside = ["%s-n%d" % (self.name, h) for h in range(self.hosts) if self.is_ib]
+        return [self.host(h) for h in range(self.hosts)] + outside + [self.switch]
 
     def leftovers(self):
         """Names of the namespaces that are there, however the lab came to be."""
@@ -107,9 +115,9 @@ class Lab:
             there = os.listdir(NETNS)
         except FileNotFoundError:
             return []
-        head = self.name + "-h"
+        heads = self.name + "-h", self.name + "-n"
         return sorted(n for n in there if n == self.switch
-                      or n.startswith(head) and n[len(head):].isdigit())
+                      or n.startswith(heads) and n[len(heads[0]):].isdigit())
 
     def exists(self):
         """True if anything of the lab is there, complete or not."""
@@ -118,7 +126,8 @@ class Lab:
     def save(self):
         """Records the shape: from now on the lab counts as complete."""
         with open(self.dir + "/shape.new", "w", encoding="ascii") as out:
-            out.write("hosts %d\nrails %d\nrate %s\n" % (self.hosts, self.rails, self.rate))
+            out.write("hosts %d\nrails %d\nrate %s\nib %d\n"
+                      % (self.hosts, self.rails, self.rate, self.is_ib))
         os.rename(self.dir + "/shape.new", self.dir + "/shape")
 
     @classmethod
@@ -135,7 +144,8 @@ class Lab:
                 raise LabError("lab %s is not complete: remove it with "
                                "`r2lab down --name %s`" % (name, name)) from None
             raise LabError("no lab %s: %s" % (name, others())) from None
-        return cls(name, int(shape["hosts"]), int(shape["rails"]), shape["rate"])
+        return cls(name, int(shape["hosts"]), int(shape["rails"]), shape["rate"],
+                   shape["ib"] == "1")
 
     def parse_host(self, text):
         """'h1', '1' or 'L-h1' -> 1."""

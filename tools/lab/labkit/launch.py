@@ -91,7 +91,8 @@ def environment(lab, run_id, run_dir, version, peer=None, p2p=None, ppn=0, build
     """The variables to add to the environment of mpirun, of an Open MPI of that (first number of
     a) version; or, if it is not mpirun that launches, of what does."""
     mca, plain = parameters(peer, p2p)
-    rails = ",".join(d for d in lab.devices() if d != "mgmt0")
+    rails = ",".join("soft%s:1" % d[4:] if lab.is_ib else d
+                     for d in lab.devices() if d != "mgmt0")
     holes = {"dir": lab.dir, "run": run_dir, "rails": rails, "nrails": lab.rails,
              "shm": "vader" if version < 5 else "sm",
              # Debian's file leaves out pt2pt, which 5.0 does not have.

@@ -104,7 +104,7 @@ def links(lab):
             port, is_mgmt = lab.port(h, device), device == "mgmt0"
             mtu = "" if is_mgmt else "mtu %d " % RAIL_MTU
             text += "link add %s %snetns %s type veth peer name %s %snetns %s\n" \
-                % (device, mtu, lab.host(h), port, mtu, lab.switch)
+                % (device, mtu, lab.place(h, device), port, mtu, lab.switch)
             text += "link set %s master br%s up\n" % (port, "m" if is_mgmt else device[4:])
     return text
 
@@ -112,9 +112,10 @@ def links(lab):
 def addresses(lab):
     """(namespace, ip batch) that gives each host its addresses and brings it up."""
     for h in range(lab.hosts):
-        yield lab.host(h), "link set lo up\n" + "".join(
-            "addr add %s/24 dev %s\nlink set %s up\n" % (lab.address(h, d), d, d)
-            for d in lab.devices())
+        for name in dict.fromkeys(lab.place(h, d) for d in lab.devices()):
+            yield name, "link set lo up\n" + "".join(
+                "addr add %s/24 dev %s\nlink set %s up\n" % (lab.address(h, d), d, d)
+                for d in lab.devices() if lab.place(h, d) == name)
 
 
 def shaping(lab):
@@ -123,6 +124,6 @@ def shaping(lab):
         return
     rails = [d for d in lab.devices() if d != "mgmt0"]
     for h in range(lab.hosts):
-        yield lab.host(h), "".join(tbf(d, lab.rate) + "\n" for d in rails)
+        yield lab.place(h, "rail0"), "".join(tbf(d, lab.rate) + "\n" for d in rails)
     yield lab.switch, "".join(tbf(lab.port(h, d), lab.rate) + "\n"
                               for h in range(lab.hosts) for d in rails)

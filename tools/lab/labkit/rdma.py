@@ -8,6 +8,7 @@ rdma/preload the name of the library that `enter` loads before every command.
 
 import os
 
+from .lab import NETNS
 from .net import in_ns
 from .spawn import LabError, must
 
@@ -30,7 +31,10 @@ def start(lab):
     """Starts the NIC of each host. They end with the lab, as all that runs on its hosts."""
     program, library = find()
     os.mkdir(lab.dir + "/rdma")
-    must([in_ns(lab.host(h), program, "nic", "--detach",
+    def ib(h):
+        return lab.is_ib * ["--ib", "--netns", "%s/%s" % (NETNS, lab.place(h, "rail0"))]
+
+    must([in_ns(lab.host(h), program, "nic", "--detach", *ib(h),
                 "--files", "%s/rdma/h%d" % (lab.dir, h)) for h in range(lab.hosts)])
     with open(lab.dir + "/rdma/preload", "w", encoding="utf-8") as out:
         out.write(library)

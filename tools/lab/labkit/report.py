@@ -13,10 +13,14 @@ COUNTERS = ("rx_bytes", "tx_bytes", "rx_packets", "tx_packets")
 
 def devices(lab):
     """For each host a dictionary: device name -> what `ip` says about it."""
-    results = attempt([["ip", "-n", lab.host(h), "-j", "-s", "addr", "show"]
-                       for h in range(lab.hosts)])
-    return [{d["ifname"]: d for d in json.loads(text)} if status == 0 else {}
-            for status, text in results]
+    def seen(name):
+        results = attempt([["ip", "-n", lab.place(h, name), "-j", "-s", "addr", "show"]
+                           for h in range(lab.hosts)])
+        return [{d["ifname"]: d for d in json.loads(text)} if status == 0 else {}
+                for status, text in results]
+
+    there = seen("mgmt0")
+    return [{**a, **b} for a, b in zip(there, seen("rail0"))] if lab.is_ib else there
 
 
 def state(device):
