@@ -90,6 +90,7 @@ static unsigned r2_engine_copy(r2_exec_t *exec)
     if (status < 0) {
         r2_exec_stored(exec, status);
     }
+    r2_nic_take(exec);
     events += r2_engine_start_loaded(exec);
     events += r2_engine_complete_reduced(exec);
     if (!exec->over) {

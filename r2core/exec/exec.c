@@ -200,6 +200,10 @@ static void r2_exec_op_done(void *arg, r2_status_t status)
         r2_exec_finish(exec, status);
         return;
     }
+    if (handle->fetching) { /* the copy is being written: the op ends with that */
+        handle->is_whole = true;
+        return;
+    }
     exec->sending -= R2_OP_SEND == exec->schedule->ops[handle - exec->ops].kind ? 1 : 0;
     r2_exec_op_complete(exec, (uint32_t) (handle - exec->ops));
 }
@@ -264,6 +268,9 @@ void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status)
 {
     if (R2_OK != status) {
         r2_exec_finish(exec, status);
+    } else if (exec->ops[op].fetching) {
+        exec->sending -= exec->ops[op].is_whole ? 1 : 0;
+        r2_nic_fetched(exec, op);
     } else if (!r2_exec_begin_op(exec, op)) {
         exec->held[exec->held_tail++] = op;
     }

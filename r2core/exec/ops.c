@@ -103,6 +103,7 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .done = done,
         .arg = handle,
     };
+    r2_tp_memory_t gpu;
     r2_link_t *link;
     r2_status_t status;
 
@@ -114,7 +115,13 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         return status;
     }
     args.late_ack = r2_exec_acks_late(exec, handle); /* room for what is packed is waited for */
-    args.data = NULL != handle->packed ? handle->packed : r2_exec_address(exec, &op->src);
+    if (handle->by_nic) {
+        args.data = r2_nic_source(exec, op, &gpu);
+        args.gpu = &gpu;
+        args.fetch = r2_nic_fetch;
+    } else {
+        args.data = NULL != handle->packed ? handle->packed : r2_exec_address(exec, &op->src);
+    }
     status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
     --exec->sends_left;
     return R2_OK == status ? r2_link_send(link, &args) : status;
