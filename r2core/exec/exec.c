@@ -264,13 +264,26 @@ void r2_exec_ended(r2_exec_t *exec, uint32_t op, r2_status_t status)
     }
 }
 
+/* What an op sends, and NICs were to read, is loaded. */
+static void r2_exec_fetched(r2_exec_t *exec, uint32_t op)
+{
+    r2_exec_op_t *handle = &exec->ops[op];
+
+    handle->fetching = false;
+    if (handle->is_whole) { /* it was not lost after all */
+        --exec->sending;
+        r2_exec_op_complete(exec, op);
+    } else {
+        r2_link_fetched(handle->message, r2_exec_address(exec, &exec->schedule->ops[op].src));
+    }
+}
+
 void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status)
 {
     if (R2_OK != status) {
         r2_exec_finish(exec, status);
     } else if (exec->ops[op].fetching) {
-        exec->sending -= exec->ops[op].is_whole ? 1 : 0;
-        r2_nic_fetched(exec, op);
+        r2_exec_fetched(exec, op);
     } else if (!r2_exec_begin_op(exec, op)) {
         exec->held[exec->held_tail++] = op;
     }

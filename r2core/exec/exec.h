@@ -157,12 +157,6 @@ bool r2_nic_prepare(r2_exec_t *exec, uint32_t op);
 /** What such an op sends. @param memory_p the allocation that it is in @return NULL: there is
  * none. */
 const char *r2_nic_source(const r2_exec_t *exec, const r2_op_t *op, r2_tp_memory_t *memory_p);
-/** A message has to be loaded after all: an r2_link_fetch_fn_t. @param arg the op's handle. */
-void r2_nic_fetch(void *arg);
-/** Such ops wait for loads from now on. */
-void r2_nic_take(r2_exec_t *exec);
-/** What an op sends is loaded, for one that was asked for. */
-void r2_nic_fetched(r2_exec_t *exec, uint32_t op);
 
 /** So many bytes of a RECV op are there: what was started with it sends them. @param arg the op's
  * handle. */

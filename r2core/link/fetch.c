@@ -36,16 +36,11 @@ bool r2_link_reads_gpus(const r2_link_t *link)
     return able > 0;
 }
 
-/* A lane that is up takes nothing else, whatever it is in doubt of. */
-bool r2_message_is_stuck(const r2_tx_message_t *message)
+/* @return true: there are lanes that are sound (or usable), and none of them can. */
+static bool r2_link_is_unable(const r2_link_t *link, bool sound)
 {
-    const r2_link_t *link = message->link;
-    const bool sound = r2_tx_has_sound_lane(link);
     bool can_send = false;
 
-    if (!message->on_gpu) {
-        return false;
-    }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
@@ -59,6 +54,18 @@ bool r2_message_is_stuck(const r2_tx_message_t *message)
     return can_send;
 }
 
+/* As packets choose: sound lanes, or where there is none, usable ones. */
+bool r2_message_is_stuck(const r2_tx_message_t *message)
+{
+    const r2_link_t *link = message->link;
+    bool sound = false;
+
+    for (uint32_t i = 0; message->on_gpu && i < link->lane_count; ++i) {
+        sound = sound || r2_lane_is_sound(&link->lanes[i]);
+    }
+    return message->on_gpu && r2_link_is_unable(link, sound);
+}
+
 void r2_message_fetch(r2_tx_message_t *message)
 {
     if (message->on_gpu && !message->fetching && !message->withdrawn) {
@@ -66,17 +73,4 @@ void r2_message_fetch(r2_tx_message_t *message)
         ++message->link->net->counters->fetched_messages;
         message->fetch(message->arg);
     }
-}
-
-void r2_link_fetched(r2_tx_message_t *message, const void *data)
-{
-    r2_assert(message->fetching);
-    message->data = data;
-    message->memory = (r2_tp_memory_t){.data = data, .bytes = message->bytes};
-    message->on_gpu = message->fetching = false;
-    if (message->next_chunk < message->chunk_count) {
-        r2_tx_enqueue(message);
-    }
-    r2_link_activate(message->link);
-    r2_link_push(message->link);
 }

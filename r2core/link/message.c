@@ -282,6 +282,19 @@ void r2_link_ready(r2_tx_message_t *message, uint64_t bytes)
     }
 }
 
+void r2_link_fetched(r2_tx_message_t *message, const void *data)
+{
+    r2_assert(message->fetching);
+    message->data = data;
+    message->memory = (r2_tp_memory_t){.data = data, .bytes = message->bytes};
+    message->on_gpu = message->fetching = false;
+    if (message->next_chunk < message->chunk_count) {
+        r2_tx_enqueue(message);
+    }
+    r2_link_activate(message->link);
+    r2_link_push(message->link);
+}
+
 void r2_message_unqueue(r2_tx_message_t *message)
 {
     r2_link_t *link = message->link;

@@ -26,6 +26,7 @@ def train(faults=(), kind="device", peer_memory="1", nic_bytes=4096, count=15000
     """A loop on buffers of a kind of memory; faults: at which step to do what. Returns what was
     said, messages that NICs were to read, those that were fetched, and bytes copied off GPUs."""
     stats = "/tmp/%s.stats" % LAB
+    heal()      # what the test before has broken
     child = subprocess.Popen(
         [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "100", "--ppn", "1",
          "-n", str(RANKS), "-x", "LD_LIBRARY_PATH=" + BUILD + "/tests/fakecuda/.libs",

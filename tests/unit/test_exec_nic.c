@@ -26,15 +26,6 @@ static int end_nics(void **state)
 
 #define T_NIC(test) cmocka_unit_test_setup_teardown(test, start_nics, end_nics)
 
-static void one_send(r2_exec_t *exec, uint64_t bytes)
-{
-    r2_schedule_t schedule;
-
-    r2_schedule_init(&schedule);
-    add(&schedule, R2_OP_SEND, in_at(PIECE), none, bytes, R2_OP_NONE);
-    begin(exec, &schedule);
-}
-
 /* A message of the application's own memory. */
 static void assert_by_nic(uint32_t call)
 {
@@ -50,7 +41,7 @@ static void what_nics_read_is_not_loaded(void **state)
     r2_exec_t exec;
 
     (void) state;
-    one_send(&exec, LONG);
+    one_send(&exec, PIECE, LONG);
     run_until_calls(1);
     assert_by_nic(0);
     complete(0, R2_OK);
@@ -66,16 +57,14 @@ static void nothing_is_read_before_the_application_has_written_it(void **state)
     (void) state;
     close_gate(NULL, &gate);
     OK(cuMemsetD8Async(in, 77, LONG, NULL));
-    one_send(&exec, LONG);
+    one_send(&exec, PIECE, LONG);
     run_a_while();
     assert_int_equal(call_count, 0);
     sem_post(&gate);
     run_until_calls(1);
     assert_by_nic(0);
     assert_int_equal(*seen(in), 77);
-    complete(0, R2_OK);
-    assert_int_equal(run_until_over(&exec), R2_OK);
-    r2_exec_fini(&exec);
+    ends_with(&exec, 0);
 }
 
 static void what_no_lane_can_send_is_loaded(void **state)
@@ -83,7 +72,7 @@ static void what_no_lane_can_send_is_loaded(void **state)
     r2_exec_t exec;
 
     (void) state;
-    one_send(&exec, LONG);
+    one_send(&exec, PIECE, LONG);
     run_until_calls(1);
     calls[0].fetch(calls[0].arg);
     while (NULL == calls[0].fetched) {
@@ -106,7 +95,7 @@ static void a_message_that_ends_while_it_is_loaded_waits_for_that(void **state)
     r2_exec_t exec;
 
     (void) state;
-    one_send(&exec, LONG);
+    one_send(&exec, PIECE, LONG);
     run_until_calls(1);
     calls[0].fetch(calls[0].arg);
     complete(0, R2_OK);
@@ -122,12 +111,11 @@ static void a_message_that_fails_while_it_is_loaded_fails(void **state)
     r2_exec_t exec;
 
     (void) state;
-    one_send(&exec, LONG);
+    one_send(&exec, PIECE, LONG);
     run_until_calls(1);
     calls[0].fetch(calls[0].arg);
     complete(0, R2_ERR_PEER_GONE);
-    assert_int_equal(run_until_over(&exec), R2_ERR_PEER_GONE);
-    r2_exec_fini(&exec);
+    ends(&exec, R2_ERR_PEER_GONE);
 }
 
 static void is_loaded(uint64_t bytes)
@@ -135,14 +123,12 @@ static void is_loaded(uint64_t bytes)
     r2_exec_t exec;
 
     call_count = 0;
-    one_send(&exec, bytes);
+    one_send(&exec, PIECE, bytes);
     run_until_calls(1);
     assert_call(0, true, 0);
     assert_int_equal(calls[0].gpu.gpu_id, 0);
     assert_memory_equal(calls[0].data, seen(in + PIECE), bytes);
-    complete(0, R2_OK);
-    assert_int_equal(run_until_over(&exec), R2_OK);
-    r2_exec_fini(&exec);
+    ends_with(&exec, 0);
 }
 
 static void what_nics_cannot_read_is_loaded(void **state)
@@ -181,9 +167,7 @@ static void what_an_op_has_written_is_sent_from_the_copy(void **state)
     run_until_calls(2);
     assert_int_equal(calls[1].gpu.gpu_id, 0);
     assert_int_equal(calls[1].data[LONG - 1], 3);
-    complete(1, R2_OK);
-    assert_int_equal(run_until_over(&exec), R2_OK);
-    r2_exec_fini(&exec);
+    ends_with(&exec, 1);
 }
 
 int main(void)
