@@ -130,6 +130,9 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
     args.late_ack = r2_exec_acks_late(exec, handle); /* room for what is packed is waited for */
     if (handle->by_nic) {
         args.data = r2_nic_source(exec, op, &gpu);
+        if (NULL == args.data) { /* the device has failed since */
+            return R2_ERR_GPU;
+        }
         args.gpu = &gpu;
         args.fetch = r2_exec_fetch;
     } else {
