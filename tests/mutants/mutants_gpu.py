@@ -95,7 +95,8 @@ MUTANTS_GPU = [
      "            (on_gpu && !r2_lane_reads_gpus(lane)) ||", "", SIMULATED),
     ("what-no-lane-can-read-is-not-fetched", "link/fetch.c",
      "    return message->on_gpu && r2_link_is_unable(link, sound);",
-     "    return message->on_gpu && link->lane_count > R2_RAILS_MAX && r2_link_is_unable(link, sound);",
+     "    return message->on_gpu && link->lane_count > R2_RAILS_MAX &&\n"
+     "           r2_link_is_unable(link, sound);",
      SIMULATED),
     ("handles-go-by-address", "mem/share.c",
      "        if (id == shares->own[i].id) {", "        if (0 != shares->own[i].id) {", SHARE),
