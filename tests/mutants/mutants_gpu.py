@@ -91,8 +91,6 @@ MUTANTS_GPU = [
      "           0 != piece_p->id && 0 != is_capable;", "           0 != piece_p->id;", NICS),
     ("what-is-fetched-ends-with-its-acknowledgement", "exec/exec.c",
      "    if (handle->fetching) {", "    if (handle->fetching && NULL == exec) {", NICS),
-    ("lanes-that-cannot-read-gpus-do", "link/tx.c",
-     "            (on_gpu && !r2_lane_reads_gpus(lane)) ||", "", SIMULATED),
     ("what-no-lane-can-read-is-not-fetched", "link/fetch.c",
      "    return message->on_gpu && r2_link_is_unable(link, sound);",
      "    return message->on_gpu && link->lane_count > R2_RAILS_MAX &&\n"

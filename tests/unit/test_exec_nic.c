@@ -92,18 +92,22 @@ static void what_no_lane_can_send_is_loaded(void **state)
  * ends. */
 static void a_message_that_ends_while_it_is_loaded_waits_for_that(void **state)
 {
+    const r2_staged_side_t *side;
     r2_exec_t exec;
 
     (void) state;
+    set("delay_us", "20000");
     one_send(&exec, PIECE, LONG);
     run_until_calls(1);
     calls[0].fetch(calls[0].arg);
     complete(0, R2_OK);
     assert_false(exec.over);
     assert_int_equal(run_until_over(&exec), R2_OK);
+    side = &exec.stage->sides[0];
+    assert_int_equal(r2_mem_queue_test(&side->place->loads, side->loaded[0]), R2_OK);
+    r2_exec_fini(&exec);
     assert_null(calls[0].fetched);
     assert_int_equal(fakecuda_counter("bytes_d2h"), off + LONG);
-    r2_exec_fini(&exec);
 }
 
 static void a_message_that_fails_while_it_is_loaded_fails(void **state)
