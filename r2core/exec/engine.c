@@ -82,6 +82,21 @@ static unsigned r2_engine_complete_reduced(r2_exec_t *exec)
     return completed;
 }
 
+/* What NICs were to read and is asked for: it waits for loads from now on. Here rather than when it
+ * is asked for, which may be while what waits is gone through. */
+static void r2_engine_take_fetches(r2_exec_t *exec)
+{
+    r2_staged_t *stage = exec->stage;
+
+    for (uint32_t i = 0; stage->fetches > 0 && i < exec->schedule->op_count; ++i) {
+        if (exec->ops[i].fetching && exec->ops[i].by_nic) {
+            exec->ops[i].by_nic = false;
+            --stage->fetches;
+            stage->waiting[stage->waiting_count++] = i;
+        }
+    }
+}
+
 static unsigned r2_engine_copy(r2_exec_t *exec)
 {
     const r2_status_t status = r2_stage_load_ahead(exec);
@@ -90,6 +105,7 @@ static unsigned r2_engine_copy(r2_exec_t *exec)
     if (status < 0) {
         r2_exec_stored(exec, status);
     }
+    r2_engine_take_fetches(exec);
     events += r2_engine_start_loaded(exec);
     events += r2_engine_complete_reduced(exec);
     if (!exec->over) {

@@ -200,6 +200,10 @@ static void r2_exec_op_done(void *arg, r2_status_t status)
         r2_exec_finish(exec, status);
         return;
     }
+    if (handle->fetching) { /* the copy is being written: the op ends with that */
+        handle->is_whole = true;
+        return;
+    }
     exec->sending -= R2_OP_SEND == exec->schedule->ops[handle - exec->ops].kind ? 1 : 0;
     r2_exec_op_complete(exec, (uint32_t) (handle - exec->ops));
 }
@@ -260,10 +264,26 @@ void r2_exec_ended(r2_exec_t *exec, uint32_t op, r2_status_t status)
     }
 }
 
+/* What an op sends, and NICs were to read, is loaded. */
+static void r2_exec_fetched(r2_exec_t *exec, uint32_t op)
+{
+    r2_exec_op_t *handle = &exec->ops[op];
+
+    handle->fetching = false;
+    if (handle->is_whole) { /* it was not lost after all */
+        --exec->sending;
+        r2_exec_op_complete(exec, op);
+    } else {
+        r2_link_fetched(handle->message, r2_exec_address(exec, &exec->schedule->ops[op].src));
+    }
+}
+
 void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status)
 {
     if (R2_OK != status) {
         r2_exec_finish(exec, status);
+    } else if (exec->ops[op].fetching) {
+        r2_exec_fetched(exec, op);
     } else if (!r2_exec_begin_op(exec, op)) {
         exec->held[exec->held_tail++] = op;
     }

@@ -59,6 +59,9 @@ typedef struct r2_exec_op {
     bool follows;
     bool fused;      /* RECV: its chunks were reduced as they came */
     bool unlent;     /* SEND: what it sends is not offered */
+    bool by_nic;     /* SEND: NICs read it where the user has it (nic.c) */
+    bool fetching;   /* SEND: and cannot: it is loaded */
+    bool is_whole;   /* SEND: meanwhile all of it was acknowledged */
     bool direct;     /* RECV: it was read into the user's memory, and not into the copy */
     r2_loan_t *loan; /* borrowed: in exec->loans; or NULL */
 } r2_exec_op_t;
@@ -147,6 +150,13 @@ void r2_exec_ended(r2_exec_t *exec, uint32_t op, r2_status_t status);
 void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status);
 /** What is complete was stored, or not: finishes the run if that was all, or with an error. */
 void r2_exec_stored(r2_exec_t *exec, r2_status_t status);
+
+/* nic.c */
+/** True of a SEND op whose data need not be loaded: NICs read it, now. */
+bool r2_nic_prepare(r2_exec_t *exec, uint32_t op);
+/** What such an op sends. @param memory_p the allocation that it is in @return NULL: there is
+ * none. */
+const char *r2_nic_source(const r2_exec_t *exec, const r2_op_t *op, r2_tp_memory_t *memory_p);
 
 /** So many bytes of a RECV op are there: what was started with it sends them. @param arg the op's
  * handle. */

@@ -185,13 +185,23 @@ static void r2_loan_message_sent(void *arg, r2_status_t status)
     }
 }
 
+/* The link to the other end, and what a message about a loan is called there. */
+static r2_status_t r2_loan_way(const r2_loan_t *loan, uint32_t bits, r2_tag_t *tag_p,
+                               r2_link_t **link_p)
+{
+    const r2_exec_t *exec = loan->op->exec;
+
+    *tag_p = r2_exec_tag(exec, r2_loan_op(loan));
+    tag_p->id |= bits;
+    return r2_net_link(exec->engine->net, r2_loan_peer(exec, r2_loan_index(loan)), link_p);
+}
+
 r2_status_t r2_loan_send(r2_loan_t *loan, uint32_t bits, const void *data, size_t bytes)
 {
     const r2_exec_t *exec = loan->op->exec;
     const r2_op_t *op = r2_loan_op(loan);
     r2_tx_message_t *unused;
     r2_link_send_t args = {
-        .tag = r2_exec_tag(exec, op),
         .data = data,
         .bytes = bytes,
         .chunk_bytes = (uint32_t) exec->schedule->chunk_bytes,
@@ -204,10 +214,8 @@ r2_status_t r2_loan_send(r2_loan_t *loan, uint32_t bits, const void *data, size_
         .arg = loan,
     };
     r2_link_t *link;
-    r2_status_t status =
-        r2_net_link(exec->engine->net, r2_loan_peer(exec, r2_loan_index(loan)), &link);
+    r2_status_t status = r2_loan_way(loan, bits, &args.tag, &link);
 
-    args.tag.id |= bits;
     status = R2_OK == status ? r2_link_send(link, &args) : status;
     loan->sending += R2_IN_PROGRESS == status ? 1 : 0;
     return status < 0 ? status : R2_OK;
@@ -246,7 +254,6 @@ r2_status_t r2_loan_recv(r2_loan_t *loan, uint32_t bits, void *data, size_t byte
     r2_exec_t *exec = loan->op->exec;
     const r2_op_t *op = r2_loan_op(loan);
     r2_link_recv_t args = {
-        .tag = r2_exec_tag(exec, op),
         .data = data,
         .bytes = bytes,
         .digest = r2_exec_digest(exec, op),
@@ -255,10 +262,8 @@ r2_status_t r2_loan_recv(r2_loan_t *loan, uint32_t bits, void *data, size_t byte
         .arg = loan,
     };
     r2_link_t *link;
-    r2_status_t status =
-        r2_net_link(exec->engine->net, r2_loan_peer(exec, r2_loan_index(loan)), &link);
+    r2_status_t status = r2_loan_way(loan, bits, &args.tag, &link);
 
-    args.tag.id |= bits;
     loan->posted = bits;
     status = R2_OK == status ? r2_link_recv(link, &args) : status;
     if (R2_OK == status) {
@@ -271,12 +276,10 @@ r2_status_t r2_loan_recv(r2_loan_t *loan, uint32_t bits, void *data, size_t byte
 
 void r2_loan_unpost(const r2_loan_t *loan, uint32_t bits)
 {
-    const r2_exec_t *exec = loan->op->exec;
-    r2_tag_t tag = r2_exec_tag(exec, r2_loan_op(loan));
     r2_link_t *link;
+    r2_tag_t tag;
 
-    tag.id |= bits;
-    if (R2_OK == r2_net_link(exec->engine->net, r2_loan_peer(exec, r2_loan_index(loan)), &link)) {
+    if (R2_OK == r2_loan_way(loan, bits, &tag, &link)) {
         r2_link_unpost(link, &tag);
     }
 }

@@ -11,6 +11,7 @@ libr2core_la_SOURCES += \
     r2core/exec/loan.c \
     r2core/exec/loan.h \
     r2core/exec/loan_step.c \
+    r2core/exec/nic.c \
     r2core/exec/ops.c \
     r2core/exec/pins.c \
     r2core/exec/pins.h \

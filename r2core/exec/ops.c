@@ -86,6 +86,19 @@ static bool r2_exec_acks_late(const r2_exec_t *exec, const r2_exec_op_t *handle)
     return NULL == handle->packed && first[0] == first[1] && exec->sends_left > R2_EXEC_LAST_SENDS;
 }
 
+/* NICs cannot read it after all: it is loaded (an r2_link_fetch_fn_t). */
+static void r2_exec_fetch(void *arg)
+{
+    r2_exec_op_t *handle = arg;
+    r2_exec_t *exec = handle->exec;
+
+    if (!exec->over) {
+        handle->fetching = true;
+        ++exec->stage->fetches;
+        r2_stage_await(exec);
+    }
+}
+
 static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle,
                                 r2_link_done_fn_t done)
 {
@@ -103,6 +116,7 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .done = done,
         .arg = handle,
     };
+    r2_tp_memory_t gpu;
     r2_link_t *link;
     r2_status_t status;
 
@@ -114,7 +128,16 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         return status;
     }
     args.late_ack = r2_exec_acks_late(exec, handle); /* room for what is packed is waited for */
-    args.data = NULL != handle->packed ? handle->packed : r2_exec_address(exec, &op->src);
+    if (handle->by_nic) {
+        args.data = r2_nic_source(exec, op, &gpu);
+        if (NULL == args.data) { /* the device has failed since */
+            return R2_ERR_GPU;
+        }
+        args.gpu = &gpu;
+        args.fetch = r2_exec_fetch;
+    } else {
+        args.data = NULL != handle->packed ? handle->packed : r2_exec_address(exec, &op->src);
+    }
     status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
     --exec->sends_left;
     return R2_OK == status ? r2_link_send(link, &args) : status;

@@ -193,7 +193,7 @@ void r2_stage_fini(r2_exec_t *exec)
 bool r2_stage_is_busy(const r2_staged_t *stage)
 {
     return stage->waiting_count > 0 || stage->written_head < stage->written_tail ||
-           0 != stage->stored || stage->ahead < stage->load_count ||
+           0 != stage->stored || stage->ahead < stage->load_count || stage->fetches > 0 ||
            stage->reduce_head < stage->reduce_tail;
 }
 
@@ -258,7 +258,7 @@ static r2_status_t r2_stage_load_span(r2_exec_t *exec, uint32_t which, r2_touch_
     return status;
 }
 
-/* What the user's memory has before the application's work ends is no peer's to read.
+/* What the user's memory has before the application's work ends is no peer's nor NIC's to read.
  * @return R2_OK: it has ended; R2_IN_PROGRESS; R2_ERR_GPU. */
 static r2_status_t r2_stage_follow(r2_staged_side_t *side)
 {
@@ -273,7 +273,7 @@ static r2_status_t r2_stage_follow(r2_staged_side_t *side)
     return R2_OK == status ? r2_mem_queue_test(&side->place->loads, side->followed) : status;
 }
 
-/* What is lent is loaded if an op needs it here. */
+/* What is lent, or read by NICs, is loaded if an op needs it here. */
 static r2_status_t r2_stage_begin_load(r2_exec_t *exec, const r2_touch_load_t *load)
 {
     r2_staged_side_t *side = &exec->stage->sides[load->which];
@@ -281,7 +281,7 @@ static r2_status_t r2_stage_begin_load(r2_exec_t *exec, const r2_touch_load_t *l
     if (NULL == side->place) {
         return R2_OK;
     }
-    if (r2_loan_prepare(exec, load->op)) {
+    if (r2_loan_prepare(exec, load->op) || r2_nic_prepare(exec, load->op)) {
         const r2_status_t status = r2_stage_follow(side);
 
         return R2_IN_PROGRESS == status ? R2_OK : status;
@@ -366,7 +366,7 @@ r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
     const uint8_t direct = touch->direct[index];
     r2_status_t status = R2_OK;
 
-    if (r2_loan_prepare(exec, index)) {
+    if (r2_loan_prepare(exec, index) || r2_nic_prepare(exec, index)) {
         return r2_stage_follow(&exec->stage->sides[R2_BUF_IN == op->src.buf ? 0 : 1]);
     }
     if (r2_touch_reads_src(op) && 0 == (direct & R2_TOUCH_DIRECT_SRC)) {

@@ -19,6 +19,7 @@ void r2_staging_init(r2_staging_t *staging, r2_mem_t *mem, size_t keep_bytes)
     memset(staging, 0, sizeof(*staging));
     staging->mem = mem;
     staging->reduce_bytes = R2_TOUCH_NO_GPU;
+    staging->nic_bytes = UINT64_MAX;
     r2_pins_init(&staging->pins, mem, keep_bytes);
 }
 

@@ -39,6 +39,7 @@ typedef struct r2_staging {
     r2_staging_place_t *places; /* owned list */
     r2_pins_t pins;
     uint64_t reduce_bytes;   /* REDUCE ops from here on are the GPU's; R2_TOUCH_NO_GPU: none */
+    uint64_t nic_bytes;      /* messages from here on are read by NICs, where those can */
     struct r2_exec *copying; /* list: runs that wait for copies */
     uint32_t waiting;        /* how many are on it; others look without lock */
 } r2_staging_t;
@@ -63,6 +64,7 @@ typedef struct r2_staged {
     uint32_t waiting_count;
     uint32_t *written; /* ops that are complete; each enters once */
     uint32_t written_head, written_tail;
+    uint32_t fetches;        /* ops that NICs were to read, and that wait for no load yet */
     uint64_t stored;         /* ticket of the newest store that is under way; 0: there is none */
     const r2_touch_t *touch; /* borrowed: of the program */
     /* of the GPU's reductions */
@@ -74,7 +76,8 @@ typedef struct r2_staged {
     size_t bytes; /* of all this but the copies */
 } r2_staged_t;
 
-/** The GPU reduces nothing until `reduce_bytes` says so.
+/** The GPU reduces nothing until `reduce_bytes` says so, and NICs read nothing there until
+ * `nic_bytes` does.
  * @param keep_bytes the most pinned memory that is kept for runs to come. */
 void r2_staging_init(r2_staging_t *staging, r2_mem_t *mem, size_t keep_bytes);
 /** No run is left. Also for zeros. */

@@ -16,6 +16,10 @@ typedef struct r2_tx_message r2_tx_message_t;
  * middle of progress. */
 typedef void (*r2_link_done_fn_t)(void *arg, r2_status_t status);
 
+/** The CPU has to read a message that is in memory of a GPU: r2_link_fetched() is to be called, not
+ * from within this. Only notes it: called in the middle of progress, once. @param arg of done */
+typedef void (*r2_link_fetch_fn_t)(void *arg);
+
 /** Takes part of a message in place of memory: each byte once, in any order; called by application
  * threads only. */
 typedef void (*r2_link_sink_fn_t)(void *arg, uint64_t offset, const void *data, uint64_t bytes);
@@ -72,6 +76,10 @@ typedef struct r2_link_send {
     bool patient;           /* where there is room for a copy, no acknowledgement is asked for */
     bool late_ack;          /* until r2_link_ask() nothing waits for its acknowledgement */
     bool filling;           /* nothing of `data` is there yet: r2_link_ready() tells what is */
+    /* not NULL: `data` is in this memory of a GPU, and r2_link_reads_gpus(). What NICs cannot read
+     * there, and what has to be sent again, is fetched */
+    const r2_tp_memory_t *gpu;
+    r2_link_fetch_fn_t fetch;    /* of `gpu` */
     r2_tx_message_t **message_p; /* gets the message if it is under way: for r2_link_keep(), until
                                     done; or NULL */
     r2_link_done_fn_t done;
@@ -111,6 +119,11 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args);
  * than before. May be called while a receive is told of bytes that have arrived.
  */
 void r2_link_ready(r2_tx_message_t *message, uint64_t bytes);
+
+/** True if every lane to the peer that is up, and one is, can send memory of a GPU. */
+bool r2_link_reads_gpus(const r2_link_t *link);
+/** A message that was to be fetched is here. @param data borrowed until done */
+void r2_link_fetched(r2_tx_message_t *message, const void *data);
 
 /** Whether a message of this length would be copied now, so that r2_link_send() gives R2_OK. */
 bool r2_link_copies(const r2_link_t *link, uint64_t bytes);

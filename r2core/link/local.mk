@@ -8,6 +8,7 @@ libr2core_la_SOURCES += \
     r2core/link/control.c \
     r2core/link/credit.c \
     r2core/link/evidence.c \
+    r2core/link/fetch.c \
     r2core/link/give_up.c \
     r2core/link/grant.c \
     r2core/link/hedge.c \

@@ -47,7 +47,7 @@ static void r2_message_copy(r2_tx_message_t *message, char *copy, uint64_t bytes
         memcpy(copy, message->data, bytes);
     }
     message->data = message->copy = copy;
-    message->memory = (r2_tp_memory_t){copy, bytes};
+    message->memory = (r2_tp_memory_t){.data = copy, .bytes = bytes};
     message->copy_bytes = bytes;
     if (!message->may_copy) {
         r2_message_reserve(message);
@@ -64,7 +64,7 @@ static bool r2_copies_spare(const r2_link_t *link, uint64_t bytes)
 bool r2_link_may_keep(const r2_tx_message_t *message)
 {
     return message->next_chunk == message->chunk_count && !message->queued && 0 == message->refs &&
-           NULL == message->copy &&
+           NULL == message->copy && !message->on_gpu &&
            (message->may_copy || r2_copies_spare(message->link, message->bytes));
 }
 
@@ -166,7 +166,7 @@ static bool r2_link_takes_all(const r2_link_t *link, const r2_link_send_t *args)
 
 static bool r2_message_copies(const r2_link_t *link, const r2_link_send_t *args)
 {
-    return !args->filling &&
+    return !args->filling && NULL == args->gpu &&
            (r2_link_copies(link, args->bytes) ||
             (args->brief && r2_copies_fit(link, args->bytes) && r2_link_takes_all(link, args)));
 }
@@ -193,7 +193,13 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->tag = args->tag;
     message->data = NULL == args->block ? args->data : args->block;
     message->bytes = args->bytes;
-    message->memory = (r2_tp_memory_t){message->data, args->bytes};
+    message->memory = (r2_tp_memory_t){.data = message->data, .bytes = args->bytes};
+    if (NULL != args->gpu) {
+        ++net->counters->gpu_messages;
+        message->on_gpu = true;
+        message->gpu = *args->gpu;
+        message->fetch = args->fetch;
+    }
     message->chunk_bytes = r2_wire_chunk_bytes(args->bytes, r2_link_chunk_bytes(link, args),
                                                net->params->chunk_max_bytes);
     message->chunk_count = (uint32_t) r2_wire_chunks(args->bytes, message->chunk_bytes);
@@ -206,7 +212,7 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->arg = args->arg;
     if (NULL != copy) {
         r2_message_copy(message, copy, message->bytes);
-    } else if (args->patient && r2_copies_spare(link, args->bytes)) {
+    } else if (args->patient && NULL == args->gpu && r2_copies_spare(link, args->bytes)) {
         r2_message_reserve(message);
     }
     DL_APPEND2(link->tx.messages, message, all_prev, all_next);
@@ -274,6 +280,19 @@ void r2_link_ready(r2_tx_message_t *message, uint64_t bytes)
         r2_tx_enqueue(message);
         r2_link_push(message->link);
     }
+}
+
+void r2_link_fetched(r2_tx_message_t *message, const void *data)
+{
+    r2_assert(message->fetching);
+    message->data = data;
+    message->memory = (r2_tp_memory_t){.data = data, .bytes = message->bytes};
+    message->on_gpu = message->fetching = false;
+    if (message->next_chunk < message->chunk_count) {
+        r2_tx_enqueue(message);
+    }
+    r2_link_activate(message->link);
+    r2_link_push(message->link);
 }
 
 void r2_message_unqueue(r2_tx_message_t *message)

@@ -77,6 +77,7 @@ typedef struct r2_tx_message {
     uint64_t copy_bytes;
     uint64_t bytes;
     r2_tp_memory_t memory;   /* data and bytes, for the transport */
+    r2_tp_memory_t gpu;      /* what chunks were first sent from, if that is a GPU's */
     r2_wire_grant_t *target; /* owned: where it may be put; NULL: it is sent (put.c) */
     uint32_t chunk_bytes, chunk_count;
     uint32_t granted_chunks; /* first chunks that may be sent now */
@@ -93,10 +94,13 @@ typedef struct r2_tx_message {
     bool requested;   /* credit was asked for */
     bool asks;        /* it is to be asked for when there is room for that */
     bool queued;
-    bool may_copy;          /* it has room for a copy: its end waits for no acknowledgement */
-    bool late_ack;          /* nothing waits for its acknowledgement so far */
-    bool withdrawn;         /* nobody waits any more */
-    bool in_part;           /* withdrawn: what is not sent so far never is */
+    bool may_copy;  /* it has room for a copy: its end waits for no acknowledgement */
+    bool late_ack;  /* nothing waits for its acknowledgement so far */
+    bool withdrawn; /* nobody waits any more */
+    bool in_part;   /* withdrawn: what is not sent so far never is */
+    bool on_gpu;    /* the CPU cannot read data (fetch.c) */
+    bool fetching;  /* but will: they are being copied */
+    r2_link_fetch_fn_t fetch;
     r2_link_done_fn_t done; /* NULL when copied */
     void *arg;
 } r2_tx_message_t;

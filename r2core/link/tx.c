@@ -81,7 +81,7 @@ static bool r2_tx_is_laggard(const r2_link_t *link, const r2_lane_t *lane, uint6
  * The lane that pulls the next packet; NULL: none has room. A hedge never goes where its twin is.
  * Rails may fail together: what is short, or is sent again, avoids lanes that may be next.
  */
-static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t bytes)
+static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t bytes, bool on_gpu)
 {
     bool sound = r2_tx_has_sound_lane(link);
     bool urgent = NULL != item || bytes <= R2_SHORT_PACKET_BYTES;
@@ -97,6 +97,7 @@ static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t
         if ((sound && R2_GRADE_SOUND != r2_lane_grade(lane)) ||
             (prompt && r2_lane_is_overdue(lane)) ||
             !(control ? r2_lane_is_usable(lane) : r2_lane_room(lane, bytes)) ||
+            (on_gpu && !r2_lane_reads_gpus(lane)) ||
             (NULL != item && r2_lane_carries(lane, item)) || r2_relay_bars(link, lane, item) ||
             (frame && r2_tx_is_laggard(link, lane, bytes))) {
             continue;
@@ -140,6 +141,20 @@ static bool r2_tx_may_pass(const r2_link_t *link, const r2_tx_item_t *item, bool
            (retransmit && R2_WIRE_RELAY == item->kind && !r2_tx_awaits_room(link));
 }
 
+static bool r2_tx_is_on_gpu(const r2_tx_item_t *item)
+{
+    return R2_WIRE_DATA == item->kind && item->message->on_gpu;
+}
+
+/* True of a chunk in memory of a GPU that no lane sends from there: it is fetched. */
+static bool r2_tx_is_away(const r2_tx_item_t *item)
+{
+    if (r2_tx_is_on_gpu(item) && r2_message_is_stuck(item->message)) {
+        r2_message_fetch(item->message);
+    }
+    return r2_tx_is_on_gpu(item) && item->message->fetching;
+}
+
 /* Sends queued items (control, or lost and to be sent again) as far as lanes have room. */
 static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool retransmit)
 {
@@ -149,7 +164,10 @@ static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool retransmit)
         r2_lane_t *lane;
 
         if (!item->acked) {
-            lane = r2_tx_lane(link, item, r2_tx_item_bytes(item));
+            if (r2_tx_is_away(item)) {
+                continue;
+            }
+            lane = r2_tx_lane(link, item, r2_tx_item_bytes(item), r2_tx_is_on_gpu(item));
             if (NULL == lane && r2_tx_may_pass(link, item, retransmit)) {
                 continue;
             }
@@ -204,13 +222,16 @@ void r2_tx_turn_heard(r2_lane_t *lane, uint32_t length)
     }
 }
 
-/* Sends the unsent chunks of a message that are granted and there. @return false: no lane has
- * room. */
+/* Sends the unsent chunks of a message that are granted and there; none while it is fetched.
+ * @return false: no lane has room. */
 static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
 {
     const uint32_t end = r2_min(message->granted_chunks, message->ready_chunks);
 
-    while (message->next_chunk < end) {
+    if (r2_message_is_stuck(message)) {
+        r2_message_fetch(message);
+    }
+    while (!message->fetching && message->next_chunk < end) {
         uint32_t length = r2_tx_chunk_length(message, message->next_chunk);
         r2_tx_item_t *item;
         r2_lane_t *lane;
@@ -218,7 +239,7 @@ static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
         if (r2_turn_is_over(&link->turn) && 1 == message->chunk_count) {
             r2_turn_next(&link->turn, r2_tx_turn_lanes(link));
         }
-        lane = r2_tx_lane(link, NULL, sizeof(r2_wire_header_t) + length);
+        lane = r2_tx_lane(link, NULL, sizeof(r2_wire_header_t) + length, message->on_gpu);
         if (NULL == lane) {
             return false;
         }
@@ -231,7 +252,7 @@ static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
         item->chunk = message->next_chunk;
         if (!r2_tx_send(lane, item, false)) {
             r2_pool_put(&link->net->items, item);
-            return false;
+            return message->fetching;
         }
         ++message->next_chunk;
         if (1 == message->chunk_count) {

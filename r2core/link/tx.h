@@ -74,6 +74,14 @@ void r2_link_push(r2_link_t *link);
 /** A message of one chunk came by a lane. */
 void r2_tx_turn_heard(r2_lane_t *lane, uint32_t length);
 
+/* fetch.c */
+/** True if the lane's NIC reads memory of GPUs. */
+bool r2_lane_reads_gpus(const r2_lane_t *lane);
+/** True of a message in memory of a GPU that no lane can send from there, while one can send. */
+bool r2_message_is_stuck(const r2_tx_message_t *message);
+/** Has a message brought to where the CPU can read it. Nothing happens if it is, or will be. */
+void r2_message_fetch(r2_tx_message_t *message);
+
 /* message.c */
 /** Takes a message out of the queues for sending. */
 void r2_message_unqueue(r2_tx_message_t *message);

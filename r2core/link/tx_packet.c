@@ -187,24 +187,35 @@ static r2_status_t r2_packet_give(r2_lane_t *lane, r2_packet_t *packet, const r2
     return lane->rail->tp->ops->send(lane->conn->ep, &packet->op);
 }
 
+static bool r2_packet_is_on_gpu(const r2_packet_t *packet)
+{
+    return NULL != packet->op.memory && 0 != packet->op.memory->gpu_id;
+}
+
 /*
  * Hands a filled packet to the transport, or frees it. @param key to put its data with; NULL: sent.
- * @return R2_OK, R2_ERR_NO_MEMORY (later), R2_ERR_LANE_DOWN (the lane is broken).
+ * @return R2_OK, R2_ERR_NO_MEMORY (later), R2_ERR_UNSUPPORTED (it is to be fetched),
+ * R2_ERR_LANE_DOWN (the lane is broken).
  */
 static r2_status_t r2_packet_post(r2_lane_t *lane, r2_packet_t *packet, const r2_wire_key_t *key)
 {
     r2_net_t *net = lane->link->net;
+    const bool on_gpu = r2_packet_is_on_gpu(packet);
     r2_status_t status;
 
     packet->net = net;
     packet->lane = lane;
     packet->op.sent = r2_packet_sent;
-    status = r2_packet_give(lane, packet, key);
+    status = on_gpu && !r2_lane_reads_gpus(lane) ? R2_ERR_UNSUPPORTED
+                                                 : r2_packet_give(lane, packet, key);
     if (status < 0) {
         r2_pool_put(&net->packets, packet);
         if (R2_ERR_NO_MEMORY == status) {
             r2_tx_short(lane->link);
             return status;
+        }
+        if (R2_ERR_UNSUPPORTED == status && on_gpu) {
+            return status; /* and no fault of the lane's */
         }
         lane->failed = true;
         lane->why = status;
@@ -329,7 +340,7 @@ static void r2_packet_fill_data(const r2_lane_t *lane, r2_packet_t *packet,
         header->flags |= R2_WIRE_ACK_NOW;
     }
     packet->op.data = message->data + offset;
-    packet->op.memory = &message->memory;
+    packet->op.memory = message->on_gpu ? &message->gpu : &message->memory;
     packet->op.data_bytes = header->length;
 }
 
@@ -390,6 +401,7 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     r2_packet_t *packet = r2_pool_get(&net->packets);
     const r2_wire_key_t *key = NULL;
     r2_wire_header_t header;
+    r2_status_t status;
 
     if (NULL == packet) {
         r2_tx_short(link);
@@ -416,7 +428,11 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     }
     packet->sent_ns = net->now_ns;
     packet->told = r2_unread_clock(link);
-    if (R2_OK != r2_packet_post(lane, packet, key)) {
+    status = r2_packet_post(lane, packet, key);
+    if (R2_OK != status) {
+        if (R2_ERR_UNSUPPORTED == status) {
+            r2_message_fetch(item->message);
+        }
         return false;
     }
     if (R2_WIRE_DATA == item->kind && !packet->transport_done) {

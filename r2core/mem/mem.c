@@ -114,6 +114,19 @@ r2_status_t r2_mem_look(r2_mem_t *mem, const void *at, r2_mem_at_t *at_p)
     }
 }
 
+bool r2_mem_piece_of(const r2_mem_t *mem, const void *at, r2_mem_piece_t *piece_p)
+{
+    r2_cu_attribute_t which[] = {R2_CU_ATTRIBUTE_BUFFER_ID, R2_CU_ATTRIBUTE_RANGE_START,
+                                 R2_CU_ATTRIBUTE_RANGE_BYTES, R2_CU_ATTRIBUTE_IS_IPC_CAPABLE};
+    int is_capable = 0;
+    void *data[] = {&piece_p->id, &piece_p->start, &piece_p->bytes, &is_capable};
+
+    memset(piece_p, 0, sizeof(*piece_p));
+    return R2_CU_OK ==
+               mem->driver.pointer_attributes(r2_array_count(which), which, data, (uintptr_t) at) &&
+           0 != piece_p->id && 0 != is_capable;
+}
+
 /* The context for calls about memory; a primary one is held until the end. */
 static r2_status_t r2_mem_context(r2_mem_t *mem, const r2_mem_at_t *at, r2_cu_context_t *context_p)
 {

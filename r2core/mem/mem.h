@@ -50,6 +50,17 @@ const r2_mem_traits_t *r2_mem_traits(r2_mem_kind_t kind);
  * @return R2_OK; R2_ERR_GPU: the driver has failed, so the memory may be a device's. */
 r2_status_t r2_mem_look(r2_mem_t *mem, const void *at, r2_mem_at_t *at_p);
 
+/** An allocation of cuMemAlloc(). */
+typedef struct r2_mem_piece {
+    uint64_t id; /* that no other of this process has or will have */
+    r2_cu_at_t start;
+    size_t bytes;
+} r2_mem_piece_t;
+
+/** What allocation a pointer leads to, by one query of the driver. @return false: to none that
+ * other processes and NICs may have, as those of pools and those mapped by pieces. */
+bool r2_mem_piece_of(const r2_mem_t *mem, const void *at, r2_mem_piece_t *piece_p);
+
 /** Makes the context of memory that is_drivers the current one of this thread; r2_mem_leave()
  * restores what the application had. @return R2_OK; R2_ERR_GPU, and nothing to leave. */
 r2_status_t r2_mem_enter(r2_mem_t *mem, const r2_mem_at_t *at);

@@ -20,25 +20,6 @@ void r2_mem_shares_init(r2_mem_shares_t *shares, r2_mem_t *mem)
 
 /* ---- our own ---- */
 
-/* What the driver says of a piece of memory. */
-typedef struct r2_mem_piece {
-    uint64_t id;
-    r2_cu_at_t start;
-    size_t bytes;
-    int is_capable;
-} r2_mem_piece_t;
-
-static bool r2_mem_piece_of(const r2_mem_t *mem, uintptr_t at, r2_mem_piece_t *piece_p)
-{
-    r2_cu_attribute_t which[] = {R2_CU_ATTRIBUTE_BUFFER_ID, R2_CU_ATTRIBUTE_RANGE_START,
-                                 R2_CU_ATTRIBUTE_RANGE_BYTES, R2_CU_ATTRIBUTE_IS_IPC_CAPABLE};
-    void *data[] = {&piece_p->id, &piece_p->start, &piece_p->bytes, &piece_p->is_capable};
-
-    memset(piece_p, 0, sizeof(*piece_p));
-    return R2_CU_OK == mem->driver.pointer_attributes(r2_array_count(which), which, data, at) &&
-           0 != piece_p->id && 0 != piece_p->is_capable;
-}
-
 /* By one query of the driver if its handle is known. */
 static r2_status_t r2_mem_handle(r2_mem_shares_t *shares, const r2_mem_at_t *at, uint64_t id,
                                  r2_cu_at_t memory, r2_cu_ipc_t *handle_p)
@@ -74,7 +55,7 @@ r2_status_t r2_mem_share(r2_mem_shares_t *shares, const r2_mem_at_t *at, const v
     r2_status_t status;
 
     if (NULL == shares->mem || NULL == shares->mem->driver.ipc_get || R2_MEM_DEVICE != at->kind ||
-        !r2_mem_piece_of(shares->mem, first, &piece) || first < piece.start ||
+        !r2_mem_piece_of(shares->mem, memory, &piece) || first < piece.start ||
         bytes > piece.bytes || first - piece.start > piece.bytes - bytes) {
         return R2_ERR_UNSUPPORTED;
     }

@@ -125,6 +125,13 @@ static r2_status_t r2_real_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
     return r2_real_ops(ep)->send(ep, op);
 }
 
+static bool r2_real_ep_reads_gpus(const r2_tp_ep_t *ep)
+{
+    const r2_tp_ops_t *ops = r2_real_ops(ep);
+
+    return NULL != ops->ep_reads_gpus && ops->ep_reads_gpus(ep);
+}
+
 static r2_status_t r2_real_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
                                  size_t *key_bytes_p, void **grant_p)
 {
@@ -165,6 +172,7 @@ static const r2_tp_ops_t real_ops = {
     .ep_connect = r2_real_ep_connect,
     .ep_close = r2_real_ep_close,
     .send = r2_real_send,
+    .ep_reads_gpus = r2_real_ep_reads_gpus,
     .grant = r2_real_grant,
     .ungrant = r2_real_ungrant,
     .put = r2_real_put,

@@ -228,6 +228,7 @@ const r2_tp_ops_t r2_uct_ops = {
     .ep_connect = r2_uct_ep_connect,
     .ep_close = r2_uct_ep_close,
     .send = r2_uct_send,
+    .ep_reads_gpus = r2_uct_ep_reads_gpus,
     .grant = r2_uct_grant,
     .ungrant = r2_uct_ungrant,
     .put = r2_uct_put,

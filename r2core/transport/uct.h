@@ -56,6 +56,7 @@ typedef struct r2_uct_domain {
     uct_iface_config_t *config; /* owned */
     uct_tl_resource_desc_t resource;
     bool needs_handles; /* memory must be registered before it is sent from */
+    bool takes_gpus;    /* memory of CUDA devices can be registered */
     size_t key_bytes;   /* of what lets others write to registered memory */
     int gid_index;      /* RoCE: of the address; -1: UCX chooses. Set before it is opened */
 } r2_uct_domain_t;
@@ -137,6 +138,8 @@ void r2_uct_memory_reap(r2_uct_memory_t *memory);
  */
 r2_uct_region_t *r2_uct_region_get(r2_uct_memory_t *memory, const void *data, size_t bytes,
                                    const r2_tp_memory_t *whole);
+/** True if memory of a GPU was refused: it is not asked for any more. */
+bool r2_uct_memory_refuses_gpus(const r2_uct_memory_t *memory);
 void r2_uct_region_put(r2_uct_memory_t *memory, r2_uct_region_t *region);
 /**
  * Gives back what was not used for longest, of all devices: the limit is the process's.
@@ -317,6 +320,14 @@ void r2_uct_eps_watch(r2_tp_worker_t *worker);
 void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr,
                         const r2_tp_device_t *device);
 r2_status_t r2_uct_send(r2_tp_ep_t *ep, r2_tp_send_t *op);
+bool r2_uct_ep_reads_gpus(const r2_tp_ep_t *ep);
+/** True if what is sent is memory of a GPU. */
+static inline bool r2_uct_is_gpus(const r2_tp_send_t *op)
+{
+    return NULL != op->memory && 0 != op->memory->gpu_id && 0 != op->data_bytes;
+}
+/** Has a record's data registered where they must be. @return false: they cannot. */
+bool r2_uct_refer(r2_uct_record_t *record);
 /** Sends what waits, as far as UCX has room. */
 void r2_uct_send_waiting(r2_tp_ep_t *ep);
 /** Moves what waits to worker->completed without sending it. */

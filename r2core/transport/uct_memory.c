@@ -28,6 +28,7 @@ struct r2_uct_region {
     uct_mem_h handle; /* owned; NULL: refused */
     uint32_t users;   /* sends in flight */
     bool kept;        /* in memory->regions */
+    uint64_t gpu_id;  /* of a GPU's memory; 0: the CPU's */
     uint64_t used;    /* uct->uses when it was asked for last */
 };
 
@@ -55,6 +56,7 @@ struct r2_uct_memory {
     uint32_t count;
     r2_uct_region_t *regions[REGIONS_MAX]; /* owned: in order of addresses */
     r2_tp_refusal_t refusal;               /* the first one; bytes 0: none */
+    bool refuses_gpus;
     unmaps_t unmaps;
 };
 
@@ -239,7 +241,9 @@ static bool r2_uct_region_register(r2_uct_memory_t *memory, r2_uct_region_t *reg
         void *pointer;
     } start = {.at = region->start};
 
-    r2_uct_memory_span(&memory->unmaps, region->start, region->end);
+    if (0 == region->gpu_id) { /* nobody tells when others are freed: their name is another then */
+        r2_uct_memory_span(&memory->unmaps, region->start, region->end);
+    }
     errno = 0;
     if (UCS_OK != uct_md_mem_reg(memory->md, start.pointer, region->end - region->start, flags,
                                  &region->handle)) {
@@ -266,6 +270,7 @@ static void r2_uct_memory_refused(r2_uct_memory_t *memory, const r2_uct_region_t
 {
     const int error = errno;
 
+    memory->refuses_gpus = memory->refuses_gpus || 0 != region->gpu_id;
     if (0 != memory->refusal.bytes) {
         return;
     }
@@ -284,7 +289,7 @@ static void r2_uct_memory_refused(r2_uct_memory_t *memory, const r2_uct_region_t
  * refused then is kept, too, so that it is not tried with each send.
  */
 static r2_uct_region_t *r2_uct_region_add(r2_uct_memory_t *memory, const uintptr_t whole[2],
-                                          const uintptr_t part[2])
+                                          const uintptr_t part[2], uint64_t gpu_id)
 {
     const uint32_t first = r2_uct_region_after(memory, whole[0]);
     uint32_t last = first;
@@ -295,8 +300,9 @@ static r2_uct_region_t *r2_uct_region_add(r2_uct_memory_t *memory, const uintptr
     }
     region->start = whole[0];
     region->end = whole[1];
+    region->gpu_id = gpu_id;
     for (; last < memory->count && memory->regions[last]->start < whole[1]; ++last) {
-        if (NULL != memory->regions[last]->handle) {
+        if (NULL != memory->regions[last]->handle && gpu_id == memory->regions[last]->gpu_id) {
             region->start = r2_min(region->start, memory->regions[last]->start);
             region->end = r2_max(region->end, memory->regions[last]->end);
         }
@@ -328,31 +334,35 @@ static r2_uct_region_t *r2_uct_region_add(r2_uct_memory_t *memory, const uintptr
 
 /* ---- for senders ---- */
 
-/** The whole pages that some bytes lie in. */
+/** The whole pages that some bytes lie in; of a GPU's memory no more than the bytes: others' may
+ * lie beside them, and who registers them says which are one allocation. */
 static void r2_uct_pages(const r2_uct_memory_t *memory, const void *from, size_t bytes,
-                         uintptr_t pages[2])
+                         uint64_t gpu_id, uintptr_t pages[2])
 {
-    pages[0] = (uintptr_t) from & ~(memory->page_bytes - 1);
-    pages[1] = r2_round_up((uintptr_t) from + bytes, memory->page_bytes);
+    const uintptr_t page_bytes = 0 == gpu_id ? memory->page_bytes : 1;
+
+    pages[0] = (uintptr_t) from & ~(page_bytes - 1);
+    pages[1] = r2_round_up((uintptr_t) from + bytes, page_bytes);
 }
 
 r2_uct_region_t *r2_uct_region_get(r2_uct_memory_t *memory, const void *data, size_t bytes,
                                    const r2_tp_memory_t *whole)
 {
+    const uint64_t gpu_id = NULL == whole ? 0 : whole->gpu_id;
     uintptr_t part[2], pages[2];
     r2_uct_region_t *region = NULL;
     uint32_t idx;
 
     r2_uct_memory_reap(memory);
-    r2_uct_pages(memory, data, bytes, part);
+    r2_uct_pages(memory, data, bytes, gpu_id, part);
     idx = r2_uct_region_after(memory, part[0]);
     if (idx < memory->count && memory->regions[idx]->start <= part[0] &&
-        memory->regions[idx]->end >= part[1]) {
+        memory->regions[idx]->end >= part[1] && gpu_id == memory->regions[idx]->gpu_id) {
         region = memory->regions[idx];
     } else {
         r2_uct_pages(memory, NULL == whole ? data : whole->data,
-                     NULL == whole ? bytes : whole->bytes, pages);
-        region = r2_uct_region_add(memory, pages, part);
+                     NULL == whole ? bytes : whole->bytes, gpu_id, pages);
+        region = r2_uct_region_add(memory, pages, part, gpu_id);
     }
     if (NULL == region || NULL == region->handle) {
         return NULL;
@@ -378,6 +388,11 @@ uct_mem_h r2_uct_region_handle(const r2_uct_region_t *region)
 const r2_tp_refusal_t *r2_uct_memory_refusal(const r2_uct_memory_t *memory)
 {
     return &memory->refusal;
+}
+
+bool r2_uct_memory_refuses_gpus(const r2_uct_memory_t *memory)
+{
+    return memory->refuses_gpus;
 }
 
 bool r2_uct_memory_is_left(uct_md_h md, size_t bytes)

@@ -184,6 +184,7 @@ static ucs_status_t r2_uct_domain_configure(r2_uct_domain_t *domain,
 
     if (UCS_OK == rc) {
         domain->needs_handles = 0 != (md.attr.cap.flags & UCT_MD_FLAG_NEED_MEMH);
+        domain->takes_gpus = 0 != (md.attr.cap.reg_mem_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA));
         domain->key_bytes = md.attr.rkey_packed_size;
         rc = uct_md_iface_config_read(domain->md, tls, NULL, NULL, &domain->config);
     }

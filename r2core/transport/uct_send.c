@@ -23,6 +23,7 @@
 /** One active message: a packet or a piece of one. */
 typedef struct am {
     uint8_t id;
+    bool is_gpus; /* data: UCX must refer to them */
     const void *header;
     size_t header_bytes;
     const void *data;
@@ -153,15 +154,16 @@ static ucs_status_t r2_uct_send_packed(r2_tp_ep_t *ep, am_t *am)
     return sent < 0 ? (ucs_status_t) sent : UCS_OK;
 }
 
-/** True if UCX may refer to the data of an active message of so many bytes. */
-static bool r2_uct_is_referred_to(const r2_uct_limits_t *limits, size_t bytes, size_t data_bytes)
+/** True if UCX may refer to the data of an active message. */
+static bool r2_uct_is_referred_to(const r2_uct_limits_t *limits, const am_t *am)
 {
-    return bytes <= limits->zcopy && bytes - data_bytes <= limits->zcopy_head &&
-           data_bytes >= limits->zcopy_data;
+    const size_t bytes = r2_uct_am_bytes(am);
+
+    return bytes <= limits->zcopy && bytes - am->data_bytes <= limits->zcopy_head &&
+           (am->is_gpus || am->data_bytes >= limits->zcopy_data);
 }
 
-/** Has a record's data registered where they must be. @return false: they cannot. */
-static bool r2_uct_refer(r2_uct_record_t *record)
+bool r2_uct_refer(r2_uct_record_t *record)
 {
     const r2_tp_send_t *op = record->op;
     r2_uct_memory_t *memory = record->worker->device->memory;
@@ -183,12 +185,13 @@ static r2_status_t r2_uct_hand_over(r2_tp_ep_t *ep, am_t *am, r2_uct_record_t *r
     const size_t bytes = r2_uct_am_bytes(am);
     ucs_status_t rc;
 
-    if (bytes <= limits->copied && bytes >= sizeof(uint64_t)) {
+    if (am->is_gpus) {
+        rc = r2_uct_send_zcopy(ep, am, record);
+    } else if (bytes <= limits->copied && bytes >= sizeof(uint64_t)) {
         rc = r2_uct_send_copied(ep, am);
     } else if (bytes <= limits->vector) {
         rc = r2_uct_send_vector(ep, am);
-    } else if (NULL != record && r2_uct_is_referred_to(limits, bytes, am->data_bytes) &&
-               r2_uct_refer(record)) {
+    } else if (NULL != record && r2_uct_is_referred_to(limits, am) && r2_uct_refer(record)) {
         rc = r2_uct_send_zcopy(ep, am, record);
     } else {
         rc = r2_uct_send_packed(ep, am);
@@ -200,19 +203,29 @@ static r2_status_t r2_uct_hand_over(r2_tp_ep_t *ep, am_t *am, r2_uct_record_t *r
 
 /* ---- packets ---- */
 
+static am_t r2_uct_am_of(const r2_tp_send_t *op)
+{
+    return (am_t){.id = R2_UCT_AM_PACKET,
+                  .is_gpus = r2_uct_is_gpus(op),
+                  .header = op->header,
+                  .header_bytes = op->header_bytes,
+                  .data = op->data,
+                  .data_bytes = op->data_bytes};
+}
+
 /** True if the packet is one active message. */
 static bool r2_uct_is_whole(const r2_tp_ep_t *ep, const r2_tp_send_t *op)
 {
     const r2_uct_limits_t *limits = &ep->worker->limits;
-    const size_t bytes = sizeof(r2_uct_frame_t) + op->header_bytes + op->data_bytes;
+    const am_t am = r2_uct_am_of(op);
 
-    return bytes <= limits->piece || r2_uct_is_referred_to(limits, bytes, op->data_bytes);
+    return r2_uct_am_bytes(&am) <= limits->piece || r2_uct_is_referred_to(limits, &am);
 }
 
 static r2_status_t r2_uct_send_whole(r2_tp_ep_t *ep, r2_uct_record_t *record,
                                      const r2_tp_send_t *op)
 {
-    am_t am = {R2_UCT_AM_PACKET, op->header, op->header_bytes, op->data, op->data_bytes};
+    am_t am = r2_uct_am_of(op);
 
     return r2_uct_hand_over(ep, &am, record);
 }
@@ -230,9 +243,11 @@ static r2_status_t r2_uct_send_pieces(r2_tp_ep_t *ep, r2_uct_record_t *record)
                                 .header_bytes = op->header_bytes};
         size_t head_bytes = offsetof(r2_uct_piece_t, header) + op->header_bytes;
         size_t room = ep->worker->limits.piece - sizeof(r2_uct_frame_t) - head_bytes;
-        am_t am = {R2_UCT_AM_PIECE, &piece, head_bytes,
-                   (const char *) op->data + record->sent_bytes,
-                   r2_min(room, op->data_bytes - record->sent_bytes)};
+        am_t am = {.id = R2_UCT_AM_PIECE,
+                   .header = &piece,
+                   .header_bytes = head_bytes,
+                   .data = (const char *) op->data + record->sent_bytes,
+                   .data_bytes = r2_min(room, op->data_bytes - record->sent_bytes)};
 
         memcpy(piece.header, op->header, op->header_bytes);
         status = r2_uct_hand_over(ep, &am, NULL);
@@ -245,7 +260,8 @@ static r2_status_t r2_uct_send_pieces(r2_tp_ep_t *ep, r2_uct_record_t *record)
 
 r2_status_t r2_uct_send_header(r2_tp_ep_t *ep, const r2_tp_send_t *op)
 {
-    am_t am = {R2_UCT_AM_PACKET, op->header, op->header_bytes, NULL, 0};
+    am_t am = {
+        .id = R2_UCT_AM_PACKET, .header = op->header, .header_bytes = op->header_bytes};
 
     return r2_uct_hand_over(ep, &am, NULL);
 }
@@ -372,6 +388,35 @@ static r2_status_t r2_uct_send_recorded(r2_tp_ep_t *ep, r2_tp_send_t *op, bool m
     return NULL == record ? R2_ERR_NO_MEMORY : r2_uct_record_begin(ep, record, may_send);
 }
 
+bool r2_uct_ep_reads_gpus(const r2_tp_ep_t *ep)
+{
+    const r2_tp_device_t *device = ep->worker->device;
+
+    return device->domain.takes_gpus && NULL != device->memory && 0 != ep->worker->limits.zcopy &&
+           !r2_uct_memory_refuses_gpus(device->memory);
+}
+
+/** Memory of a GPU is registered before all else: nobody can copy it if that fails later. */
+static r2_status_t r2_uct_send_gpus(r2_tp_ep_t *ep, r2_tp_send_t *op, bool may_send)
+{
+    const am_t am = r2_uct_am_of(op);
+    r2_uct_record_t *record;
+
+    if (!r2_uct_ep_reads_gpus(ep) || !r2_uct_is_referred_to(&ep->worker->limits, &am)) {
+        return R2_ERR_UNSUPPORTED;
+    }
+    record = r2_uct_record_of(ep, op);
+    if (NULL == record) {
+        return R2_ERR_NO_MEMORY;
+    }
+    if (!r2_uct_refer(record)) {
+        op->transport_private = NULL;
+        r2_uct_record_put(record);
+        return R2_ERR_UNSUPPORTED;
+    }
+    return r2_uct_record_begin(ep, record, may_send);
+}
+
 r2_status_t r2_uct_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
 {
     const size_t bytes = sizeof(r2_uct_frame_t) + op->header_bytes + op->data_bytes;
@@ -383,11 +428,13 @@ r2_status_t r2_uct_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
         return R2_ERR_LANE_DOWN;
     }
     r2_ucx_enter();
-    if (may_send && bytes <= ep->worker->limits.vector) {
+    if (r2_uct_is_gpus(op)) {
+        status = r2_uct_send_gpus(ep, op, may_send);
+    } else if (may_send && bytes <= ep->worker->limits.vector) {
         status = r2_uct_send_whole(ep, NULL, op);
         may_send = false;
     }
-    if (R2_ERR_AGAIN == status) {
+    if (R2_ERR_AGAIN == status && !r2_uct_is_gpus(op)) {
         status = r2_uct_send_recorded(ep, op, may_send);
     }
     r2_ucx_leave();

@@ -378,6 +378,11 @@ static void sim_worker_destroy(r2_tp_worker_t *worker)
     }
 }
 
+static bool sim_ep_reads_gpus(const r2_tp_ep_t *ep)
+{
+    return ep->worker->device->is_rdma;
+}
+
 const r2_tp_ops_t r2_sim_tp_ops = {
     .name = "sim",
     .has_room = sim_has_room,
@@ -394,6 +399,7 @@ const r2_tp_ops_t r2_sim_tp_ops = {
     .ep_connect = sim_ep_connect,
     .ep_close = sim_ep_close,
     .send = r2_sim_send,
+    .ep_reads_gpus = sim_ep_reads_gpus,
     .grant = r2_sim_grant,
     .ungrant = r2_sim_ungrant,
     .put = r2_sim_put,

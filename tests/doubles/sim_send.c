@@ -166,6 +166,10 @@ r2_status_t r2_sim_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
 {
     const r2_sim_put_t put = {.key = 0};
 
+    if (NULL != op->memory && 0 != op->memory->gpu_id && !ep->worker->device->is_rdma) {
+        r2_sim_fail(r2_sim_of_worker(ep->worker),
+                    "node %u: a NIC that cannot reads memory of a GPU", ep->worker->device->node);
+    }
     return r2_sim_give(ep, op, &put);
 }
 

@@ -57,4 +57,12 @@ FAKECUDA_EXPORT const char *fakecuda_mistake(void);
  * memory of the driver. */
 FAKECUDA_EXPORT void *fakecuda_look(uint64_t at, size_t bytes);
 
+/** For a stand-in for NICs that registers memory: where it finds what lies behind a device address.
+ * @return 1; 0: it is no address of the driver's; -1: not all of it is of one allocation by
+ * cuMemAlloc() that is live. */
+FAKECUDA_EXPORT int fakecuda_nic_place(uint64_t at, size_t bytes, void **place_p);
+/** A NIC is told to touch it: a mistake if an operation that nobody waited for writes there, or, if
+ * the NIC `writes`, reads. Nothing happens for other addresses. */
+FAKECUDA_EXPORT void fakecuda_nic_touch(uint64_t at, size_t bytes, int writes);
+
 #endif

@@ -110,7 +110,8 @@ tests_functional_gpu_pins_SOURCES = tests/functional/gpu_pins.c
 tests_functional_gpu_pins_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_gpu_pins_LDADD = $(OMPI_LIBS) -ldl -lpthread
 check_PROGRAMS += tests/functional/gpu_steps
-tests_functional_gpu_steps_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_steps.c
+tests_functional_gpu_steps_SOURCES = tests/functional/counted.h tests/functional/gpu_alloc.h \
+    tests/functional/gpu_steps.c
 tests_functional_gpu_steps_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_gpu_steps_LDADD = $(OMPI_LIBS)
 
@@ -225,7 +226,8 @@ tests_functional_leave_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_leave_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/same_host_peers
-tests_functional_same_host_peers_SOURCES = tests/functional/same_host_peers.c
+tests_functional_same_host_peers_SOURCES = tests/functional/counted.h \
+    tests/functional/same_host_peers.c
 tests_functional_same_host_peers_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_same_host_peers_LDADD = $(OMPI_LIBS)
 

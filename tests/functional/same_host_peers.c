@@ -20,6 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "counted.h"
+
 #define LONGEST  20000 /* ints: also more than mailboxes take */
 #define GOING_S  1.6
 #define MS       1000u
@@ -171,26 +173,6 @@ static int burst(int *wrong)
         rc = spread(round % 3 ? 500 : 20, round, wrong);
     }
     return rc;
-}
-
-/* A counter of r2's. */
-static unsigned long long counted(const char *name)
-{
-    MPI_T_pvar_session session;
-    MPI_T_pvar_handle handle;
-    unsigned long long value = 0;
-    int level, index, count;
-
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
-    MPI_T_pvar_session_create(&session);
-    if (MPI_SUCCESS == MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_GENERIC, &index) &&
-        MPI_SUCCESS == MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count)) {
-        MPI_T_pvar_read(session, handle, &value);
-        MPI_T_pvar_handle_free(session, &handle);
-    }
-    MPI_T_pvar_session_free(&session);
-    MPI_T_finalize();
-    return value;
 }
 
 /* Survivors. @return 0: told in time who is gone. */

@@ -7,6 +7,8 @@ ROWS = ["test_exec_rows"]
 LEND = ["test_exec_loan"]
 BORROW = ["test_exec_borrow"]
 SHARE = ["test_mem_share"]
+NICS = ["test_exec_nic"]
+SIMULATED = ["test_sim_gpu"]
 
 MUTANTS_GPU = [
     ("ops-do-not-wait-for-kernels", "exec/device.c",
@@ -78,6 +80,22 @@ MUTANTS_GPU = [
     ("what-was-read-is-not-loaded", "exec/stage.c",
      "exec->stage->touch->dst[index], R2_STAGE_MISSING", "exec->stage->touch->dst[index], 0",
      BORROW),
+    ("nics-read-before-the-application-has-written", "exec/stage.c",
+     "    if (r2_loan_prepare(exec, index) || r2_nic_prepare(exec, index)) {\n        return ",
+     "    if (r2_nic_prepare(exec, index)) {\n        return R2_OK;\n    }\n"
+     "    if (r2_loan_prepare(exec, index)) {\n        return ", NICS),
+    ("nics-read-what-was-before", "exec/nic.c",
+     "        if (R2_STAGE_MISSING != side->loaded[s]) {",
+     "        if (NULL == side->loaded) {", NICS),
+    ("nics-read-memory-of-pools", "mem/mem.c",
+     "           0 != piece_p->id && 0 != is_capable;", "           0 != piece_p->id;", NICS),
+    ("what-is-fetched-ends-with-its-acknowledgement", "exec/exec.c",
+     "    if (handle->fetching) {", "    if (handle->fetching && NULL == exec) {", NICS),
+    ("what-no-lane-can-read-is-not-fetched", "link/fetch.c",
+     "    return message->on_gpu && r2_link_is_unable(link, sound);",
+     "    return message->on_gpu && link->lane_count > R2_RAILS_MAX &&\n"
+     "           r2_link_is_unable(link, sound);",
+     SIMULATED),
     ("handles-go-by-address", "mem/share.c",
      "        if (id == shares->own[i].id) {", "        if (0 != shares->own[i].id) {", SHARE),
     ("what-is-freed-stays-open", "mem/share.c",

@@ -289,6 +289,7 @@ static bool rank_add_gpu(job_rank_t *rank)
     if (NULL != rank->gpu) {
         r2_gpu_sim_driver(&core->mem.driver);
         r2_staging_init(&core->engine.staging, &core->mem, core->params.pinned_bytes);
+        core->engine.staging.nic_bytes = core->params.gpu_nic_bytes;
     }
     return NULL != rank->gpu;
 }

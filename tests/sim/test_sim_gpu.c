@@ -21,9 +21,8 @@
     "coll allgather bytes3 10000; coll reduce-scatter f64 5000; coll alltoall i64 300;"            \
     "coll bcast bytes3 200000; coll barrier i64 0; coll reduce matrix 3000 root=1; coll scan i64 " \
     "999; coll allreduce i64 50000 nb; coll bcast i64 0 nb; wait;"
-#define FAULTS                                                                                  \
-    "at 500us drop h1 rail1; at 2ms down h0 rail0; at 400ms heal; rule duplicate 10 delay=5ms " \
-    "until=1s"
+#define FAULTS    "at 500us drop h1 rail1; at 2ms down h0 rail0; at 400ms heal"
+#define DUPLICATE "; rule duplicate 10 delay=5ms until=1s"
 
 static void results_are_right(void **state)
 {
@@ -37,10 +36,46 @@ static void results_are_right(void **state)
     for (size_t i = 0; i < r2_array_count(machines); ++i) {
         for (unsigned seed = 1; seed <= 3; ++seed) {
             snprintf(text, sizeof(text), "seed %u; %s rate 12500000; latency 50us; %s %s", seed,
-                     machines[i], CALLS, FAULTS);
+                     machines[i], CALLS, FAULTS DUPLICATE);
             assert_true(scenario_check(text, &result));
         }
     }
+}
+
+/* Simulated RDMA reads it: the transport says which lanes can, and that nothing changes what is
+ * under way. Where hosts have no rail in common a third one relays, which copies. */
+static void nics_read_memory_of_gpus(void **state)
+{
+    static const struct {
+        const char *machine, *faults;
+        bool fetches;
+    } jobs[] = {
+        {"hosts 4; rails 4; rdma 4; gpu 50000000;", "", false},
+        {"hosts 4; rails 2; rdma 4; gpu 1000000;", FAULTS, false},
+        {"hosts 3; ppn 2; rails 2; rdma 3; gpu 1000000000;", FAULTS, false},
+        {"hosts 4; rails 2; rdma 2; gpu 25000000;", FAULTS, false},
+        {"hosts 4; rails 2; rdma 4; gpu 50000000;",
+         "at 3ms drop h0 rail0; at 3ms drop h1 rail1; at 2s heal", true},
+    };
+    uint64_t fetched = 0;
+    scenario_result_t result;
+    char text[2048];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(jobs); ++i) {
+        for (unsigned seed = 1; seed <= 6; ++seed) {
+            snprintf(text, sizeof(text),
+                     "seed %u; %s rate 12500000; latency 50us; param gpu_nic_bytes 4096; %s %s",
+                     seed, jobs[i].machine, CALLS, jobs[i].faults);
+            assert_true(scenario_check(text, &result));
+            assert_true(result.counters.gpu_messages > 0);
+            assert_true(jobs[i].fetches || '\0' != jobs[i].faults[0] ||
+                        0 == result.counters.fetched_messages);
+            fetched += jobs[i].fetches ? result.counters.fetched_messages : 0;
+        }
+    }
+    print_message("%u messages fetched\n", (unsigned) fetched);
+    assert_true(fetched > 0);
 }
 
 #define HOSTS        4
@@ -85,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_right),
+        cmocka_unit_test(nics_read_memory_of_gpus),
         cmocka_unit_test(copies_overlap_with_the_network),
     };
 

@@ -14,6 +14,7 @@
 #include "exec/fuse.c"
 #include "exec/loan.c"
 #include "exec/loan_step.c"
+#include "exec/nic.c"
 #include "exec/ops.c"
 #include "exec/pins.c"
 #include "exec/place.c"
@@ -51,6 +52,9 @@ typedef struct call {
     bool filling;   /* a send of which nothing was there when it was started */
     uint64_t ready; /* of one: what is */
     r2_link_arrived_fn_t arrived;
+    r2_tp_memory_t gpu; /* a send's */
+    r2_link_fetch_fn_t fetch;
+    const char *fetched; /* NULL: not told */
 } call_t;
 
 static r2_net_t links_net;
@@ -63,6 +67,7 @@ static uint32_t asked;           /* messages that acknowledgements were asked fo
 static uint32_t kept, keep_most; /* copies that were made; for more there is no memory */
 static bool was_brief;           /* of the newest send */
 static bool beside;              /* all peers are on this host */
+static bool reads_gpus;          /* NICs do */
 
 r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, struct r2_link **link_p)
 {
@@ -96,6 +101,20 @@ bool r2_link_is_beside(const r2_link_t *link)
     return beside;
 }
 
+bool r2_link_reads_gpus(const r2_link_t *link)
+{
+    (void) link;
+    return reads_gpus;
+}
+
+void r2_link_fetched(r2_tx_message_t *message, const void *data)
+{
+    call_t *call = (call_t *) (void *) message;
+
+    assert_true(!call->over && NULL == call->fetched);
+    call->fetched = data;
+}
+
 /* Of a receive that is there. */
 void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag)
 {
@@ -116,6 +135,10 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     *args->message_p = (r2_tx_message_t *) (void *) &calls[call_count];
     status = note(true, args->tag.id, args->data, args->bytes, args->done, NULL, args->arg);
     calls[call_count - 1].filling = args->filling;
+    if (NULL != args->gpu) {
+        calls[call_count - 1].gpu = *args->gpu;
+        calls[call_count - 1].fetch = args->fetch;
+    }
     return status;
 }
 

@@ -53,6 +53,29 @@ static inline void run_a_while(void)
     }
 }
 
+/* @param status of the run, which is given back */
+static inline void ends(r2_exec_t *exec, r2_status_t status)
+{
+    assert_int_equal(run_until_over(exec), status);
+    r2_exec_fini(exec);
+}
+
+/* Its last message is complete. */
+static inline void ends_with(r2_exec_t *exec, uint32_t call)
+{
+    complete(call, R2_OK);
+    ends(exec, R2_OK);
+}
+
+static inline void one_send(r2_exec_t *exec, uint64_t from, uint64_t bytes)
+{
+    r2_schedule_t schedule;
+
+    r2_schedule_init(&schedule);
+    add(&schedule, R2_OP_SEND, in_at(from), none, bytes, R2_OP_NONE);
+    begin(exec, &schedule);
+}
+
 static inline void assert_call(uint32_t call, bool send, uint32_t tag)
 {
     assert_true(call < call_count);

@@ -124,8 +124,7 @@ static void what_is_not_confirmed_fails(void **state)
     run_a_while();
     assert_false(exec.over); /* the word may be under way: who is done may leave */
     complete(2, R2_ERR_PEER_GONE);
-    assert_int_equal(run_until_over(&exec), R2_ERR_PEER_GONE);
-    r2_exec_fini(&exec);
+    ends(&exec, R2_ERR_PEER_GONE);
 }
 
 static void the_word_of_who_is_done_and_has_left_counts(void **state)
@@ -195,9 +194,7 @@ static void a_message_may_come_before_the_answer_is_away(void **state)
     assert_int_equal(call_count, 3);
     complete(2, R2_OK);
     run_until_calls(4);
-    complete(3, R2_OK);
-    assert_int_equal(run_until_over(&exec), R2_OK);
-    r2_exec_fini(&exec);
+    ends_with(&exec, 3);
 }
 
 static void a_message_without_an_offer_ends_its_wait(void **state)
@@ -237,9 +234,7 @@ static void memory_of_the_host_is_not_copied_to(void **state)
     run_until_calls(3);
     assert_int_equal(calls[2].data[0], R2_LOAN_NOT_NOW);
     complete(2, R2_OK);
-    complete(1, R2_OK);
-    assert_int_equal(run_until_over(&exec), R2_OK);
-    r2_exec_fini(&exec);
+    ends_with(&exec, 1);
 }
 
 static void reads(r2_exec_t *exec)
@@ -250,9 +245,7 @@ static void reads(r2_exec_t *exec)
     complete(3, R2_OK);
     complete(2, R2_OK);
     run_until_calls(5);
-    complete(4, R2_OK);
-    assert_int_equal(run_until_over(exec), R2_OK);
-    r2_exec_fini(exec);
+    ends_with(exec, 4);
     assert_int_equal(*seen(out), 5);
 }
 

@@ -9,15 +9,6 @@
 
 #include "exec_loans.h"
 
-static void one_send(r2_exec_t *exec, uint64_t bytes)
-{
-    r2_schedule_t schedule;
-
-    r2_schedule_init(&schedule);
-    add(&schedule, R2_OP_SEND, in_at(0), none, bytes, R2_OP_NONE);
-    begin(exec, &schedule);
-}
-
 static void answer(uint32_t call, r2_loan_answer_t what)
 {
     const uint32_t word = what;
@@ -46,7 +37,7 @@ static void what_is_read_is_not_loaded(void **state)
     r2_exec_t exec;
 
     (void) state;
-    one_send(&exec, LONG);
+    one_send(&exec, 0, LONG);
     assert_offered();
     run_a_while();
     assert_int_equal(call_count, 2);
@@ -68,7 +59,7 @@ static void nothing_is_offered_before_the_application_has_written_it(void **stat
     (void) state;
     close_gate(NULL, &gate);
     OK(cuMemsetD8Async(in, 77, LONG, NULL));
-    one_send(&exec, LONG);
+    one_send(&exec, 0, LONG);
     run_a_while();
     assert_int_equal(call_count, 0);
     sem_post(&gate);
@@ -76,9 +67,7 @@ static void nothing_is_offered_before_the_application_has_written_it(void **stat
     assert_int_equal(*seen(in), 77);
     answer(0, R2_LOAN_READ);
     run_until_calls(3);
-    complete(2, R2_OK);
-    assert_int_equal(run_until_over(&exec), R2_OK);
-    r2_exec_fini(&exec);
+    ends_with(&exec, 2);
 }
 
 static void falls_back(r2_loan_answer_t what)
@@ -86,15 +75,13 @@ static void falls_back(r2_loan_answer_t what)
     r2_exec_t exec;
 
     call_count = 0;
-    one_send(&exec, LONG);
+    one_send(&exec, 0, LONG);
     assert_offered();
     answer(0, what);
     run_until_calls(3);
     assert_call(2, true, 0);
     assert_memory_equal(calls[2].data, seen(in), LONG);
-    complete(2, R2_OK);
-    assert_int_equal(run_until_over(&exec), R2_OK);
-    r2_exec_fini(&exec);
+    ends_with(&exec, 2);
 }
 
 static void who_cannot_read_is_sent_to(void **state)
@@ -107,12 +94,10 @@ static void who_cannot_read_is_sent_to(void **state)
         falls_back(R2_LOAN_NEVER);
     }
     call_count = 0;
-    one_send(&exec, LONG); /* nothing is offered any more */
+    one_send(&exec, 0, LONG); /* nothing is offered any more */
     run_until_calls(1);
     assert_call(0, true, 0);
-    complete(0, R2_OK);
-    assert_int_equal(run_until_over(&exec), R2_OK);
-    r2_exec_fini(&exec);
+    ends_with(&exec, 0);
 }
 
 static void is_sent_at_once(uint64_t bytes)
@@ -120,13 +105,11 @@ static void is_sent_at_once(uint64_t bytes)
     r2_exec_t exec;
 
     call_count = 0;
-    one_send(&exec, bytes);
+    one_send(&exec, 0, bytes);
     run_until_calls(1);
     assert_call(0, true, 0);
     assert_memory_equal(calls[0].data, seen(in), bytes);
-    complete(0, R2_OK);
-    assert_int_equal(run_until_over(&exec), R2_OK);
-    r2_exec_fini(&exec);
+    ends_with(&exec, 0);
 }
 
 static void what_cannot_be_lent_is_sent(void **state)
@@ -183,7 +166,7 @@ static void the_peers_questions_name_the_op(void **state)
     uint32_t digest;
 
     (void) state;
-    one_send(&exec, LONG);
+    one_send(&exec, 0, LONG);
     digest = exec.schedule->digest;
     assert_offered();
     assert_true(r2_exec_has_op(&exec, R2_OP_SEND, 1, 0, digest));

@@ -48,6 +48,9 @@ typedef struct r2_tp_callbacks {
 typedef struct r2_tp_memory {
     const void *data; /* borrowed */
     size_t bytes;
+    /* 0: the CPU's. Else of a GPU (ep_reads_gpus()), which the CPU cannot read: what no other
+     * memory of this process was or will be called */
+    uint64_t gpu_id;
 } r2_tp_memory_t;
 
 /**
@@ -165,10 +168,13 @@ typedef struct r2_tp_ops {
     /**
      * Sends one packet of at most segment_bytes.
      * @return R2_OK: done, op is the caller's again, `sent` is not called; R2_IN_PROGRESS: `sent`
-     *         will be called; R2_ERR_NO_MEMORY: not sent, may be tried again; else < 0: not sent,
+     *         will be called; R2_ERR_NO_MEMORY: not sent, may be tried again; R2_ERR_UNSUPPORTED:
+     *         not sent, since it is memory of a GPU that cannot be registered; else < 0: not sent,
      *         the lane is broken. `sent` is not called in either case.
      */
     r2_status_t (*send)(r2_tp_ep_t *ep, r2_tp_send_t *op);
+    /** NULL: never true. @return true: memory of GPUs may be sent: the NIC reads it by itself. */
+    bool (*ep_reads_gpus)(const r2_tp_ep_t *ep);
     /**
      * NULL: there are no puts. Lets peers of the worker's endpoints write to memory, with a key,
      * while nobody looks. Who has the key may do so, in this transport's time, until our endpoint

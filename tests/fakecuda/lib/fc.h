@@ -291,6 +291,8 @@ void fc_clock_all(fc_clock_t *clock_p, const fc_ctx_t *ctx);
 /** Notes what an operation touches, and tells if another one that it does not come after touches
  * the same. */
 void fc_note_span(const fc_span_t *span, int place, const fc_op_t *op);
+/** Tells of operations on an allocation that a NIC does not come after: nobody waited for them. */
+void fc_check_nic(const fc_alloc_t *alloc, const fc_span_t *span);
 void fc_forget_accesses(fc_alloc_t *alloc);
 /** Whether all of [from, to) is touched by it. */
 bool fc_covers(const fc_access_t *access, uintptr_t from, uintptr_t to);

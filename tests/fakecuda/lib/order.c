@@ -198,6 +198,25 @@ static void check(const fc_alloc_t *alloc, const fc_span_t *span, int place, con
     }
 }
 
+void fc_check_nic(const fc_alloc_t *alloc, const fc_span_t *span)
+{
+    const fc_access_t *access = alloc->accesses;
+
+    while (NULL != access && !((access->writes || span->writes) &&
+                               fc.host.seq[access->place] < access->seq && meets(access, span))) {
+        access = access->next;
+    }
+    if (NULL != access) {
+        fc_mistake(FC_missing_waits,
+                   "missing wait: a NIC %s %p..+%zu (byte %zu of allocation %llu), %s on stream %d "
+                   "(operation %llu) %s it, and nobody waited for it",
+                   span->writes ? "writes" : "reads", (void *) span->at, span->bytes,
+                   (size_t) (span->at - alloc->base), (unsigned long long) alloc->id, access->name,
+                   access->place, (unsigned long long) access->seq,
+                   access->writes ? "writes" : "reads");
+    }
+}
+
 /* The newest access of a stream stands for older ones of the same bytes. */
 static void note(fc_alloc_t *alloc, const fc_span_t *span, int place, const fc_op_t *op)
 {

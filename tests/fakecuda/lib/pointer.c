@@ -195,3 +195,39 @@ void *fakecuda_look(uint64_t at, size_t bytes)
     fc_unlock();
     return rw;
 }
+
+int fakecuda_nic_place(uint64_t at, size_t bytes, void **place_p)
+{
+    const fc_alloc_t *alloc;
+    int is_gpus = 0;
+
+    fc_lock();
+    if (fc_in_arena((uintptr_t) at)) {
+        alloc = fc_find((uintptr_t) at);
+        is_gpus = NULL != alloc && FC_DEVICE == alloc->kind && !alloc->is_freed &&
+                          bytes <= alloc->bytes - (at - alloc->base)
+                      ? 1
+                      : -1;
+        *place_p = is_gpus > 0 ? alloc->rw + (at - alloc->base) : NULL;
+    }
+    fc_unlock();
+    return is_gpus;
+}
+
+void fakecuda_nic_touch(uint64_t at, size_t bytes, int writes)
+{
+    fc_alloc_t *alloc;
+
+    fc_lock();
+    alloc = fc_in_arena((uintptr_t) at) ? fc_find((uintptr_t) at) : NULL;
+    if (NULL != alloc && alloc->is_freed) {
+        fc_mistake(FC_use_after_free, "a NIC touches freed memory %p: byte %zu of allocation %llu",
+                   (void *) (uintptr_t) at, (size_t) (at - alloc->base),
+                   (unsigned long long) alloc->id);
+    } else if (NULL != alloc) {
+        const fc_span_t span = {(uintptr_t) at, bytes, 0 != writes, 0, 0};
+
+        fc_check_nic(alloc, &span);
+    }
+    fc_unlock();
+}

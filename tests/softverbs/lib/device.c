@@ -377,12 +377,14 @@ SV_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t 
     struct ibv_mr *mr = calloc(1, sizeof(*mr));
     int error = ENOMEM;
 
-    request.u.mr.addr = (uintptr_t) addr;
     request.u.mr.length = length;
     request.u.mr.iova = iova;
     request.u.mr.access = access;
     request.u.mr.pd = ((sv_lib_pd_t *) pd)->number;
     if (NULL != reply && NULL != mr) {
+        error = sv_lib_gpu_place((uintptr_t) addr, length, &request.u.mr.addr);
+    }
+    if (0 == error) {
         error = sv_lib_ask(sv_context_of(pd->context), &request, NULL, 0, reply);
     }
     if (0 != error) {

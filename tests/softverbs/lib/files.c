@@ -24,8 +24,9 @@
 
 enum { PLACE = 320 };
 
-#define SYS "/sys/class/infiniband"
-#define DEV "/dev/infiniband/softverbs_"
+#define SYS  "/sys/class/infiniband"
+#define DEV  "/dev/infiniband/softverbs_"
+#define PEER "/sys/kernel/mm/memory_peers/nv_mem/version" /* what UCX looks for */
 
 /* The path that a path stands for; itself for all others. */
 static const char *shown(const char *path, char place[PLACE])
@@ -37,6 +38,9 @@ static const char *shown(const char *path, char place[PLACE])
     }
     if (0 == strncmp(path, DEV, sizeof(DEV) - 1)) {
         return "/dev/null"; /* a character device */
+    }
+    if (0 == strcmp(path, PEER) && sv_lib_has_peer_memory()) {
+        return "/dev/null";
     }
     if (0 == strncmp(path, SYS, sizeof(SYS) - 1) &&
         ('/' == path[sizeof(SYS) - 1] || '\0' == path[sizeof(SYS) - 1])) {

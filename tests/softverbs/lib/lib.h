@@ -127,6 +127,15 @@ int sv_lib_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 /* A queue pair is gone: what it has left in a queue is not seen. */
 void sv_lib_forget(struct ibv_cq *cq, sv_lib_qp_t *qp);
 
+/* ---- gpu.c */
+/* Whether there is what registers memory of GPUs. */
+bool sv_lib_has_peer_memory(void);
+/* Where the NIC finds memory that is to be registered: elsewhere if it is a GPU's. Returns 0, or an
+ * errno: it is a GPU's, and cannot be registered. */
+int sv_lib_gpu_place(uint64_t at, size_t bytes, uint64_t *place_p);
+/* A request is posted: the driver checks that the application's work on the memory has ended. */
+void sv_lib_gpu_touch(const struct ibv_send_wr *wr);
+
 /* ---- qp.c */
 int sv_lib_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int sv_lib_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

@@ -268,6 +268,7 @@ static int put_send(sv_lib_qp_t *qp, const struct ibv_send_wr *wr)
     send->flags = wr->send_flags;
     send->imm = wr->imm_data;
     set_target(send, wr, qp->ibv.qp_type);
+    sv_lib_gpu_touch(wr);
     sv_ring_put(&qp->sends);
     return 0;
 }
