@@ -53,7 +53,7 @@ typedef struct r2_port_notice {
 /* `mutex` protects what is below it. */
 struct r2_pmix_port {
     pmix_nspace_t nspace;
-    int fd; /* owned: eventfd */
+    int fd; /* owned: eventfd, up to close */
     r2_port_handler_t handlers[1 + R2_PORT_DEATHS];
     pthread_mutex_t mutex;
     uint32_t refs;
@@ -70,9 +70,6 @@ static void r2_port_free(r2_pmix_port_t *port)
     DL_FOREACH_SAFE(port->parcels, parcel, next) {
         DL_DELETE(port->parcels, parcel);
         free(parcel);
-    }
-    if (port->fd >= 0) {
-        r2_fd_close(port->fd);
     }
     pthread_mutex_destroy(&port->mutex);
     free(port);
@@ -312,7 +309,10 @@ void r2_pmix_port_close(r2_pmix_port_t *port)
     bool registered[r2_array_count(port->handlers)];
 
     pthread_mutex_lock(&port->mutex);
-    port->closed = true;
+    port->closed = true; /* nobody wakes any more */
+    if (port->fd >= 0) {
+        r2_fd_close(port->fd);
+    }
     for (size_t i = 0; i < r2_array_count(port->handlers); ++i) {
         registered[i] = port->handlers[i].registered;
         port->handlers[i].registered = false;
