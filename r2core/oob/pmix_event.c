@@ -164,6 +164,7 @@ static void r2_event_take(r2_pmix_event_t *event, const r2_pmix_parcel_t *parcel
     if (parcel->is_death) {
         if (NULL != event->upcalls.died && parcel->rank < config->size &&
             parcel->rank != config->rank) {
+            r2_debug(config->log, "events: the launcher says that rank %u is dead", parcel->rank);
             event->upcalls.died(event->upcalls.arg, parcel->rank);
         }
         return;

@@ -21,10 +21,14 @@
 
 #define R2_PMIX_EVENT_CODE (PMIX_EXTERNAL_ERR_BASE - 0x7232) /* a code of r2's own */
 #define R2_PMIX_EVENT_KEY  "r2.bundle"
+#define R2_PORT_DEATHS     4u
 
-/* How the launcher tells of a process that ended as it should not. */
-static pmix_status_t r2_port_deaths[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_ABORTED_BY_SIG,
-                                         PMIX_ERR_PROC_TERM_WO_SYNC, PMIX_ERR_EXIT_NONZERO_TERM};
+/* How the launcher tells of a process that ended as it should not. Each has a handler of its own:
+ * PMIx calls those of one code first, and after Open MPI's, which has several, nobody hears of it.
+ */
+static pmix_status_t r2_port_deaths[R2_PORT_DEATHS] = {
+    PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_ABORTED_BY_SIG, PMIX_ERR_PROC_TERM_WO_SYNC,
+    PMIX_ERR_EXIT_NONZERO_TERM};
 static pmix_status_t r2_port_code = R2_PMIX_EVENT_CODE;
 
 /** A handler. PMIx has `info` and what holds it until it has answered. */
@@ -49,8 +53,8 @@ typedef struct r2_port_notice {
 /* `mutex` protects what is below it. */
 struct r2_pmix_port {
     pmix_nspace_t nspace;
-    int fd; /* owned: eventfd */
-    r2_port_handler_t handlers[2];
+    int fd; /* owned: eventfd, up to close */
+    r2_port_handler_t handlers[1 + R2_PORT_DEATHS];
     pthread_mutex_t mutex;
     uint32_t refs;
     bool closed;
@@ -66,9 +70,6 @@ static void r2_port_free(r2_pmix_port_t *port)
     DL_FOREACH_SAFE(port->parcels, parcel, next) {
         DL_DELETE(port->parcels, parcel);
         free(parcel);
-    }
-    if (port->fd >= 0) {
-        r2_fd_close(port->fd);
     }
     pthread_mutex_destroy(&port->mutex);
     free(port);
@@ -233,9 +234,9 @@ static void r2_port_sent(pmix_status_t rc, void *arg)
 
 /* ---- threads of r2 ---- */
 
-/** Begins to register one handler; PMIx answers later. */
-static r2_status_t r2_port_register(r2_pmix_port_t *port, size_t at, pmix_status_t *codes,
-                                    size_t count, pmix_notification_fn_t fn)
+/** Begins to register a handler of one code; PMIx answers later. */
+static r2_status_t r2_port_register(r2_pmix_port_t *port, size_t at, pmix_status_t *code,
+                                    pmix_notification_fn_t fn)
 {
     r2_port_handler_t *handler = &port->handlers[at];
     pmix_status_t rc;
@@ -245,8 +246,7 @@ static r2_status_t r2_port_register(r2_pmix_port_t *port, size_t at, pmix_status
     pthread_mutex_lock(&port->mutex);
     ++port->refs;
     pthread_mutex_unlock(&port->mutex);
-    rc = PMIx_Register_event_handler(codes, count, handler->info, 1, fn, r2_port_registered,
-                                     handler);
+    rc = PMIx_Register_event_handler(code, 1, handler->info, 1, fn, r2_port_registered, handler);
     if (PMIX_SUCCESS != rc) {
         pthread_mutex_lock(&port->mutex);
         r2_port_put(port);
@@ -291,11 +291,10 @@ r2_status_t r2_pmix_port_open(r2_pmix_port_t **port_p)
     }
     status = port->fd < 0 ? R2_ERR_NO_DESCRIPTORS : r2_port_self(port->nspace);
     if (R2_OK == status) {
-        status = r2_port_register(port, 0, &r2_port_code, 1, r2_port_noticed);
+        status = r2_port_register(port, 0, &r2_port_code, r2_port_noticed);
     }
-    if (R2_OK == status) {
-        status =
-            r2_port_register(port, 1, r2_port_deaths, r2_array_count(r2_port_deaths), r2_port_died);
+    for (size_t i = 0; R2_OK == status && i < R2_PORT_DEATHS; ++i) {
+        status = r2_port_register(port, 1 + i, &r2_port_deaths[i], r2_port_died);
     }
     if (R2_OK != status) {
         r2_pmix_port_close(port);
@@ -310,7 +309,10 @@ void r2_pmix_port_close(r2_pmix_port_t *port)
     bool registered[r2_array_count(port->handlers)];
 
     pthread_mutex_lock(&port->mutex);
-    port->closed = true;
+    port->closed = true; /* nobody wakes any more */
+    if (port->fd >= 0) {
+        r2_fd_close(port->fd);
+    }
     for (size_t i = 0; i < r2_array_count(port->handlers); ++i) {
         registered[i] = port->handlers[i].registered;
         port->handlers[i].registered = false;

@@ -4,17 +4,21 @@
  *
  * Messages as PMIx events under mpirun, without MPI: what the server is, and where it carries
  * events a burst of every rank to every rank, each message whole and of the rank that sent it, in
- * fewer events; then one message to and fro, for the time. arguments: what the server has to be,
- * "carries" or "breaks".
+ * fewer events; then one message to and fro, for the time. Or, under a launcher that lets others
+ * live, the last rank is killed and the one before it exits with an error, and all others hear of
+ * both from the launcher, and of nobody else. arguments: what the server has to be, "carries" or
+ * "breaks"; "deaths".
  */
 #include "r2_config.h"
 
 #include <pmix.h>
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/util.h"
@@ -26,6 +30,9 @@
 #define T_BURST     60u /* messages to each other rank; all may have to wait, and none is dropped */
 #define T_TRIPS     20u
 #define T_LIMIT_NS  (20 * R2_NS_PER_S)
+#define T_VICTIMS   2u
+#define T_DIE_NS    (500 * R2_NS_PER_MS) /* after the word of it, so that it is there before */
+#define T_MORE_MS   500                  /* after the last death: whether somebody else is named */
 
 static uint32_t t_rank, t_size;
 
@@ -40,11 +47,13 @@ static uint32_t t_rank, t_size;
 /** What a message says. */
 typedef struct t_message {
     uint32_t from, to, number, trip;
+    uint64_t dies_ns; /* 0: the sender does not */
     uint8_t filler[200];
 } t_message_t;
 
 static bool t_heard[T_RANKS_MAX][T_BURST];
-static uint32_t t_count, t_trips;
+static uint32_t t_count, t_trips, t_dead;
+static uint64_t t_dies_ns[T_RANKS_MAX]; /* the clock is that of all hosts of a lab */
 
 static uint64_t t_now(void)
 {
@@ -69,6 +78,10 @@ static void t_received(void *arg, uint32_t rank, const void *data, size_t bytes)
     T_CHECK(rank == message.from && t_rank == message.to && rank < t_size && rank != t_rank);
     for (size_t i = 0; i < sizeof(message.filler); ++i) {
         T_CHECK((uint8_t) (i * 7 + message.number + rank) == message.filler[i]);
+    }
+    if (0 != message.dies_ns) {
+        t_dies_ns[rank] = message.dies_ns;
+        return;
     }
     if (0 != message.trip) {
         t_trips = r2_max(t_trips, message.trip);
@@ -153,12 +166,64 @@ static void t_to_and_fro(const r2_post_t *post)
     }
 }
 
-static void t_exchange(const r2_oob_t *oob)
+/* ---- deaths ---- */
+
+/* Told once of each victim, not before it is dead. */
+static void t_died(void *arg, uint32_t rank)
+{
+    const uint64_t now_ns = t_now();
+
+    (void) arg;
+    T_CHECK(rank + T_VICTIMS >= t_size && rank < t_size);
+    T_CHECK(0 != t_dies_ns[rank] && now_ns >= t_dies_ns[rank]);
+    printf("oob_events: rank %u knows after %.1f ms that rank %u is dead\n", t_rank,
+           (double) (now_ns - t_dies_ns[rank]) / 1e6, rank);
+    t_dies_ns[rank] = 0;
+    ++t_dead;
+}
+
+/** Says when, and dies then. */
+static void t_die(const r2_post_t *post)
+{
+    const uint64_t dies_ns = t_now() + T_DIE_NS;
+    t_message_t message;
+
+    for (uint32_t to = 0; to + T_VICTIMS < t_size; ++to) {
+        t_make(&message, to, 0, 0);
+        message.dies_ns = dies_ns;
+        T_CHECK(R2_OK == post->ops->send(post->instance, to, &message, sizeof(message)));
+    }
+    while (t_now() < dies_ns) {
+        (void) poll(NULL, 0, 1);
+        post->ops->poll(post->instance);
+    }
+    if (t_size - 1 == t_rank) {
+        raise(SIGKILL);
+    }
+    _exit(3);
+}
+
+static void t_deaths(const r2_post_t *post)
+{
+    T_CHECK(t_size > T_VICTIMS);
+    if (t_rank + T_VICTIMS >= t_size) {
+        t_die(post);
+    }
+    t_until(post, &t_dead, T_VICTIMS);
+    (void) poll(NULL, 0, T_MORE_MS);
+    post->ops->poll(post->instance);
+    T_CHECK(T_VICTIMS == t_dead);
+    fflush(stdout);
+}
+
+/* ---- */
+
+static void t_exchange(const r2_oob_t *oob, bool deaths)
 {
     const r2_log_t log = {0};
     const r2_pmix_event_config_t config = {
         .clock = r2_clock_system(), .log = &log, .rank = t_rank, .size = t_size};
-    const r2_post_upcalls_t upcalls = {.received = t_received};
+    const r2_post_upcalls_t upcalls = {.received = t_received, .died = t_died};
     uint8_t key[R2_JOB_KEY_BYTES];
     r2_post_t post = {0};
 
@@ -169,10 +234,14 @@ static void t_exchange(const r2_oob_t *oob)
     post.ops->key(post.instance, key);
     (void) poll(NULL, 0, 300); /* the server answers registrations later */
     T_CHECK(R2_OK == oob->ops->fence(oob->instance));
-    t_burst(&post);
-    T_CHECK(R2_OK == oob->ops->fence(oob->instance));
-    t_to_and_fro(&post);
-    T_CHECK(R2_OK == oob->ops->fence(oob->instance));
+    if (deaths) {
+        t_deaths(&post);
+    } else {
+        t_burst(&post);
+        T_CHECK(R2_OK == oob->ops->fence(oob->instance));
+        t_to_and_fro(&post);
+        T_CHECK(R2_OK == oob->ops->fence(oob->instance));
+    }
     r2_pmix_event_destroy(&post);
     T_CHECK(NULL == post.ops);
 }
@@ -195,7 +264,7 @@ int main(int argc, char **argv)
     }
     T_CHECK(0 == strcmp(wanted, words[server]));
     if (R2_PMIX_SERVER_CARRIES == server) {
-        t_exchange(&oob);
+        t_exchange(&oob, argc > 2 && 0 == strcmp(argv[2], "deaths"));
     }
     r2_oob_pmix_destroy(&oob);
     return 0;

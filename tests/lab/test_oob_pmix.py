@@ -2,29 +2,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 """The PMIx exchange between hosts: with and without data in the launcher's fence, with a rank on
-the first or the second host that takes no part, and r2_info on a host of the lab.
+the first or the second host that takes no part; PMIx events, and deaths that the launcher tells;
+and r2_info on a host of the lab.
 
-Needs tests/functional/oob_pmix, tests/functional/hello_mpi and tools/r2_info of the build directory
-($R2_BUILDDIR).
+Needs tests/functional/oob_pmix, oob_events, hello_mpi and ulfm, and tools/r2_info of the build
+directory ($R2_BUILDDIR).
 """
 
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from labtest import TOP, r2lab, run_all
+from labtest import TOP, Skip, r2lab, run_all
 
 LAB = "op%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
+ULFM = BUILD + "/tests/functional/ulfm"
 PRRTE = shutil.which("prterun") is not None     # Open MPI 5.0: its launcher carries events
 
 
-def run(*arguments):
+def run(*arguments, status=0):
     """Four ranks on two hosts; returns what they say, on both outputs."""
     return "".join(r2lab("run", "--name", LAB, "--p2p", "mgmt", "--build", BUILD, "--timeout", 40,
-                         "-n", 4, *arguments))
+                         "-n", 4, *arguments, status=status))
 
 
 def exchange(silent, *arguments):
@@ -86,6 +90,30 @@ def test_events():
     return ", " + said[said.index("to and fro"):].strip() if PRRTE else ""
 
 
+def test_deaths():
+    """processes that are killed, or exit with an error: the others hear of both from a launcher
+    that lets them live, and of nobody else"""
+    if not PRRTE:
+        raise Skip("this launcher carries no events")
+    said = run("--with-ft", "ulfm", BUILD + "/tests/functional/oob_events", "carries", "deaths",
+               status=3)    # that of the one that exits
+    known = re.findall(r"rank (\d) knows after ([\d.]+) ms that rank (\d) is dead", said)
+    assert sorted(line[::2] for line in known) == [(a, b) for a in "01" for b in "23"], said
+    assert all(float(line[1]) < 1000 for line in known), said
+    return ", known after %s ms" % " ".join(line[1] for line in known)
+
+
+def test_deaths_in_job():
+    """a rank of an MPI job is killed under ULFM: r2 has the launcher's word on every other rank"""
+    if not PRRTE or subprocess.run([ULFM], stdout=subprocess.DEVNULL, check=False).returncode == 77:
+        raise Skip("no ULFM")
+    said = run("--with-ft", "ulfm", "--mca", "coll", "r2", "--mca", "coll_r2_verbose", 3,
+               ULFM, "in", "allreduce")
+    told = re.findall(r"(\S+) r2 \S+: debug: events: the launcher says that rank 3 is dead", said)
+    assert len(set(told)) == 3, said
+    assert len(re.findall(r"left 3, on r2, 0 wrong", said)) == 3, said
+
+
 def test_events_forced():
     """coll_r2_oob = pmix: a launcher that does not survive events is told of and sent none, and
     one that carries them gets some; mesh: none"""
@@ -123,7 +151,8 @@ def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", 2, "--rails", 2, "--rate", "100mbit")
     return run_all([test_all, test_silent, test_silent_asks, test_enabled, test_enabled_asks,
-                    test_events, test_events_forced, test_info], lambda: None, down)
+                    test_events, test_deaths, test_deaths_in_job, test_events_forced, test_info],
+                   lambda: None, down)
 
 
 sys.exit(main())

@@ -71,9 +71,11 @@ def port(host, device="soft0"):
 
 
 class Perftest:
-    """ucx_perftest between h0, its server, and h1."""
+    """ucx_perftest between h0, its server, and h1. Its input is a terminal: one that was built with
+    MPI (Debian 13's) takes itself for an MPI job else."""
 
     number = 0
+    terminal = os.openpty()[1]
 
     def __init__(self, test, count, size=8, tls=RC, **env):
         Perftest.number += 1
@@ -87,7 +89,7 @@ class Perftest:
     def start(self, host, words):
         argv = [R2LAB, "exec", "--name", LAB, host, "stdbuf", "-oL", tool("ucx_perftest"), *words]
         out = os.memfd_create("out")
-        done = subprocess.Popen(list(map(str, argv)), stdin=subprocess.DEVNULL, stdout=out,
+        done = subprocess.Popen(list(map(str, argv)), stdin=self.terminal, stdout=out,
                                 stderr=out, env=self.env)
         done.out = out
         return done

@@ -57,6 +57,14 @@
 #    error "this version of Open MPI's coll interface is not known to r2"
 #endif
 
+/* Operations of the user whose function is not MPI_User_function in C. 6 has no Java, and functions
+ * that take MPI_Count. */
+#if defined(MCA_COLL_BASE_VERSION_3_0_0)
+#    define MCA_COLL_R2_OP_FOREIGN (OMPI_OP_FLAGS_FORTRAN_FUNC | OMPI_OP_FLAGS_BIGCOUNT)
+#else
+#    define MCA_COLL_R2_OP_FOREIGN (OMPI_OP_FLAGS_FORTRAN_FUNC | OMPI_OP_FLAGS_JAVA_FUNC)
+#endif
+
 /*
  * Counts and displacements. Inside they are size_t and ptrdiff_t, and lists of them are of either
  * width; a negative count of MPI's is more than PTRDIFF_MAX then. Open MPI passes int and lists of

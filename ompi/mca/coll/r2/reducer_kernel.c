@@ -115,11 +115,10 @@ static const int r2_reducer_ops[OMPI_OP_BASE_FORTRAN_OP_MAX] = {
  * else. */
 static r2_kernel_t r2_reducer_known(const struct ompi_op_t *op, const struct ompi_datatype_t *dtype)
 {
-    const uint32_t foreign = OMPI_OP_FLAGS_FORTRAN_FUNC | OMPI_OP_FLAGS_JAVA_FUNC;
     r2_kernel_t kernel;
     size_t bytes;
 
-    if (0 != (op->o_flags & (OMPI_OP_FLAGS_INTRINSIC | foreign)) ||
+    if (0 != (op->o_flags & (OMPI_OP_FLAGS_INTRINSIC | MCA_COLL_R2_OP_FOREIGN)) ||
         !ompi_datatype_is_contiguous_memory_layout(dtype, 2)) {
         return R2_KERNEL_NONE;
     }
