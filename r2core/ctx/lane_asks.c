@@ -26,7 +26,9 @@ bool r2_lane_asks_start(r2_lane_asks_t *asks, r2_net_t *net, uint32_t rank, uint
         ++ask;
     }
     *ask = (r2_lane_ask_t){.id = id,
+                           .connection = r2_net_connection(net, rank, rail),
                            .begun_ns = net->now_ns,
+                           .half_ns = net->now_ns + timeout_ns / 2,
                            .deadline_ns = net->now_ns + timeout_ns,
                            .rank = rank,
                            .rail = rail};
@@ -45,18 +47,32 @@ static bool r2_lane_ask_ends(const r2_lane_ask_t *ask, const r2_net_t *net,
     if (net->now_ns < ask->deadline_ns) {
         return false;
     }
-    *answer_p = r2_net_delivered_beside_ns(net, ask->rank, ask->rail) > ask->begun_ns
+    *answer_p = ask->asked_again &&
+                        ask->connection == r2_net_connection(net, ask->rank, ask->rail) &&
+                        r2_net_delivered_beside_ns(net, ask->rank, ask->rail) > ask->half_ns
                     ? R2_PROBE_SILENT
-                    : R2_PROBE_UNABLE;
+                    : R2_PROBE_UNABLE; /* it was away since, or the lane is another */
     return true;
 }
 
-bool r2_lane_asks_next(r2_lane_asks_t *asks, const r2_net_t *net, uint64_t *id_p,
+/* Who answered at once, and was away then, has not read the question on the lane. */
+static void r2_lane_ask_again(r2_lane_ask_t *ask, r2_net_t *net)
+{
+    if (!ask->asked_again && net->now_ns >= ask->half_ns) {
+        ask->half_ns = net->now_ns;
+        ask->asked_again = r2_net_ask(net, ask->rank, ask->rail);
+    }
+}
+
+bool r2_lane_asks_next(r2_lane_asks_t *asks, r2_net_t *net, uint64_t *id_p,
                        r2_probe_answer_t *answer_p)
 {
     for (uint32_t i = 0; asks->count > 0 && i < R2_LANE_ASKS_MAX; ++i) {
         r2_lane_ask_t *ask = &asks->asks[i];
 
+        if (0 != ask->id) {
+            r2_lane_ask_again(ask, net);
+        }
         if (0 != ask->id && r2_lane_ask_ends(ask, net, answer_p)) {
             *id_p = ask->id;
             ask->id = 0;

@@ -202,6 +202,7 @@ static void r2_exec_op_done(void *arg, r2_status_t status)
     }
     if (handle->fetching) { /* the copy is being written: the op ends with that */
         handle->is_whole = true;
+        handle->message = NULL; /* the link's again */
         return;
     }
     exec->sending -= R2_OP_SEND == exec->schedule->ops[handle - exec->ops].kind ? 1 : 0;
@@ -350,7 +351,7 @@ static bool r2_exec_may_keep(r2_exec_t *exec)
         if (!exec->ops[i].done) {
             bytes += exec->schedule->ops[i].bytes;
             if (bytes > exec->args.keep_bytes || r2_loan_is_said(&exec->ops[i]) ||
-                !r2_link_may_keep(exec->ops[i].message)) {
+                NULL == exec->ops[i].message || !r2_link_may_keep(exec->ops[i].message)) {
                 return false;
             }
         }

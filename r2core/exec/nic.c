@@ -53,9 +53,8 @@ const char *r2_nic_source(const r2_exec_t *exec, const r2_op_t *op, r2_tp_memory
         op->bytes > piece.bytes || at - piece.start > piece.bytes - op->bytes) {
         return NULL;
     }
-    *memory_p = (r2_tp_memory_t){.data = (const void *) (uintptr_t) piece.start,
-                                 .bytes = piece.bytes,
-                                 .gpu_id = piece.id};
+    *memory_p = (r2_tp_memory_t){
+        .data = (const void *) (uintptr_t) piece.start, .bytes = piece.bytes, .gpu_id = piece.id};
     return from;
 }
 
@@ -66,8 +65,11 @@ bool r2_nic_prepare(r2_exec_t *exec, uint32_t index)
     const uint32_t which = r2_nic_side(op);
     r2_tp_memory_t unused;
 
+    if (NULL != handle->message || handle->fetching || handle->done) {
+        return handle->by_nic; /* it was begun: it stays as it is */
+    }
     handle->by_nic = R2_OP_SEND == op->kind && op->bytes >= exec->engine->staging.nic_bytes &&
-                     !handle->fetching && R2_MEM_DEVICE == exec->args.at[which].kind &&
+                     R2_MEM_DEVICE == exec->args.at[which].kind &&
                      NULL == exec->args.convertors[which].move && r2_nic_is_away(exec, index) &&
                      r2_nic_has_lanes(exec, index) && NULL != r2_nic_source(exec, op, &unused);
     return handle->by_nic;

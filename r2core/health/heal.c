@@ -158,11 +158,23 @@ static void r2_heal_probe(r2_health_t *health, r2_heal_t *heal, uint64_t now_ns)
     }
 }
 
-/* Probes say nothing of this lane, and it is up soon, or never. */
+/* Probes say nothing of this lane, or of any of the rail, and one is up soon, or never. */
 static bool r2_heal_is_tried(const r2_health_t *health, const r2_heal_t *heal)
 {
-    return r2_outage_is_path(health, heal) && NULL != health->ports.mute &&
-           health->ports.mute(health->ports.arg, heal->host, heal->rail);
+    const r2_health_ports_t *ports = &health->ports;
+    bool tried = false;
+
+    if (NULL == ports->mute) {
+        return false;
+    }
+    if (r2_outage_is_path(health, heal)) {
+        return ports->mute(ports->arg, heal->host, heal->rail);
+    }
+    for (uint32_t host = 0; r2_heal_is_unprobed(health, heal) && host < health->hosts->host_count;
+         ++host) {
+        tried = tried || (host != health->own_host && ports->mute(ports->arg, host, heal->rail));
+    }
+    return tried;
 }
 
 void r2_heal_tick(r2_health_t *health, uint64_t now_ns)

@@ -105,7 +105,7 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
 {
     r2_net_t *net = lane->link->net;
     r2_packet_t *packet, *next;
-    uint64_t newest_ns = 0, oldest_ns = net->now_ns, acked_bytes = 0;
+    uint64_t newest_ns = 0, oldest_ns = net->now_ns, acked_bytes = 0, took_ns;
     uint32_t newest_seq = 0;
     bool in_doubt = r2_lane_is_silent(lane); /* then the time says nothing of the lane (Karn) */
 
@@ -129,7 +129,9 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     }
     r2_ack_note_gap(lane, newest_seq);
     r2_rates_acked(lane, acked_bytes);
-    r2_delivery_acked(lane, acked_bytes);
+    took_ns = net->now_ns - oldest_ns;
+    took_ns -= r2_min(took_ns, (uint64_t) header->ack_held_us * R2_NS_PER_US);
+    r2_delivery_acked(lane, acked_bytes, in_doubt ? 0 : took_ns);
     if (0 != lane->timing.barred_ns && net->now_ns >= lane->timing.barred_ns) {
         lane->timing.barred_ns = 0;
         r2_lane_tell(lane, R2_LANE_EVENT_UP, R2_OK); /* whatever was found against it, it works */

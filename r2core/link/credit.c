@@ -236,8 +236,9 @@ void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
     message->credited = granted_bytes > 0 &&
                         granted_bytes >= r2_min(message->bytes, (uint64_t) message->chunk_bytes);
     granted = message->credited ? r2_credit_chunks(message, granted_bytes) : 0;
-    eager =
-        0 == granted && r2_credit_outstanding(link) + portion <= r2_net_unexpected_bytes(link->net);
+    /* of what the CPU cannot read nothing could be kept if it was withdrawn on its way */
+    eager = 0 == granted && !message->on_gpu &&
+            r2_credit_outstanding(link) + portion <= r2_net_unexpected_bytes(link->net);
     message->granted_chunks = eager ? chunks : granted;
     if (message->granted_chunks < message->chunk_count) {
         r2_table_add(&link->tx.uncredited, message);

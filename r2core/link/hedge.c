@@ -113,13 +113,13 @@ static r2_lane_t *r2_tail_idle_lane(r2_link_t *link, uint64_t bytes, uint64_t *c
 }
 
 /* A chunk that has no second copy, and may have one: of one that was put the receiver would have to
- * close the lane. */
+ * close the lane, and one in memory of a GPU might have to be fetched for it. */
 static bool r2_tail_is_single(const r2_packet_t *packet)
 {
     const r2_tx_item_t *item = packet->item;
 
     return (R2_WIRE_DATA == item->kind || R2_WIRE_RELAY == item->kind) && !item->acked &&
-           !item->queued && 1 == item->in_flight && 0 == item->puts;
+           !item->queued && 1 == item->in_flight && 0 == item->puts && !r2_tx_is_on_gpu(item);
 }
 
 /* The first chunk of a lane that may be sent again; NULL: none, or the peer pauses altogether. */

@@ -112,8 +112,9 @@ typedef struct r2_lane {
         r2_packet_t *in_flight;   /* owned list */
         uint64_t in_flight_bytes;
         uint64_t window_bytes;
-        uint32_t seq;       /* next lane sequence number */
-        uint64_t shrunk_ns; /* when the window was last made smaller */
+        uint32_t seq;               /* next lane sequence number */
+        uint32_t peak_kbytes_per_s; /* of the quickest packet of late; 0: none yet */
+        uint64_t shrunk_ns;         /* when the window was last made smaller */
         r2_lane_load_t load;
         r2_delivery_t delivery;
         bool limited;           /* the window was full since the last look */
@@ -294,6 +295,17 @@ static inline bool r2_lane_has_hope(const r2_lane_t *lane)
 static inline uint64_t r2_lane_rate(const r2_lane_t *lane)
 {
     return r2_max(lane->tx.load.bytes_per_s, lane->tx.delivery.bytes_per_s);
+}
+
+/**
+ * The same by the quickest packet of late, `most` times what it delivers at most. What is delivered
+ * says little of a lane whose processes look rarely, since they share a core.
+ */
+static inline uint64_t r2_lane_peak(const r2_lane_t *lane, uint32_t most)
+{
+    const uint64_t rate = r2_lane_rate(lane);
+
+    return r2_clamp_u64(1000 * (uint64_t) lane->tx.peak_kbytes_per_s, rate, most * rate);
 }
 
 /** True of one on which packets are spared that nobody waits for. */

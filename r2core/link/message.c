@@ -20,6 +20,9 @@
 /* A message that one lane takes no longer for, round trip included, goes whole: it takes as long to
  * send, read and acknowledge further packets as is saved. */
 #define R2_WHOLE_NS (150 * R2_NS_PER_US)
+/* How many times what a lane delivers its quickest packets are believed. */
+#define R2_WHOLE_PEAK 8u
+#define R2_CHUNK_PEAK 2u
 
 static bool r2_copies_fit(const r2_link_t *link, uint64_t bytes)
 {
@@ -100,13 +103,18 @@ void r2_link_ask(r2_tx_message_t *message)
     }
 }
 
+static uint64_t r2_link_whole_bytes(const r2_lane_t *lane)
+{
+    return r2_lane_peak(lane, R2_WHOLE_PEAK) / (R2_NS_PER_S / R2_WHOLE_NS);
+}
+
 /* The lane that it would go by takes it in next to no time. */
 static bool r2_link_sends_whole(const r2_link_t *link, uint64_t bytes)
 {
     const r2_lane_t *lane = &link->lanes[link->turn.lane];
 
     return link->lane_count > 0 && bytes <= link->net->params->chunk_max_bytes &&
-           r2_lane_is_sound(lane) && bytes <= r2_lane_rate(lane) / (R2_NS_PER_S / R2_WHOLE_NS);
+           r2_lane_is_sound(lane) && bytes <= r2_link_whole_bytes(lane);
 }
 
 /*
@@ -116,7 +124,7 @@ static bool r2_link_sends_whole(const r2_link_t *link, uint64_t bytes)
  */
 static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t *args)
 {
-    uint64_t rate = UINT64_MAX, chunk_bytes;
+    uint64_t chunk_bytes = link->net->params->chunk_max_bytes, whole_bytes = chunk_bytes;
     uint32_t lanes = 0;
 
     if (args->bytes <= args->chunk_bytes) {
@@ -129,17 +137,17 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
         const r2_lane_t *lane = &link->lanes[i];
 
         if (r2_lane_is_up(lane)) {
-            rate = r2_min(rate, r2_lane_rate(lane));
+            chunk_bytes = r2_min(chunk_bytes,
+                                 r2_lane_peak(lane, R2_CHUNK_PEAK) / (R2_NS_PER_S / R2_CHUNK_NS));
+            whole_bytes = r2_min(whole_bytes, r2_link_whole_bytes(lane));
             ++lanes;
         }
     }
-    if (0 == lanes || 0 == rate) {
+    if (0 == lanes) {
         return args->chunk_bytes;
     }
-    chunk_bytes = r2_min(rate / (R2_NS_PER_S / R2_CHUNK_NS), link->net->params->chunk_max_bytes);
     if (NULL == link->tx.messages) {
-        chunk_bytes =
-            r2_min(chunk_bytes, r2_max(args->bytes / lanes, rate / (R2_NS_PER_S / R2_WHOLE_NS)));
+        chunk_bytes = r2_min(chunk_bytes, r2_max(args->bytes / lanes, whole_bytes));
     }
     chunk_bytes -= chunk_bytes % args->chunk_bytes;
     return (uint32_t) r2_max(chunk_bytes, args->chunk_bytes);

@@ -297,9 +297,12 @@ void r2_net_check_peer(r2_net_t *net, uint32_t rank);
 
 /**
  * Asks a process for an acknowledgement on its lane of that rail, and on another lane that is
- * sound: r2_net_delivered_ns() tells that it came. @return false: the lane is not up.
+ * sound: r2_net_delivered_ns() tells that it came. @return false: the lane is not up, or has no
+ * room.
  */
 bool r2_net_ask(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx);
+/** Which connection the process's lane of that rail has; 0: it is not up. */
+uint64_t r2_net_connection(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx);
 /** When any lane to the process but that of the rail last had something acknowledged; 0: never. */
 uint64_t r2_net_delivered_beside_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx);
 void r2_net_probed(r2_net_t *net, uint64_t id, r2_probe_answer_t answer);

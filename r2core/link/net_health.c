@@ -165,6 +165,9 @@ bool r2_net_ask(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx)
         return false;
     }
     r2_lane_ask(lane);
+    if (NULL == lane->tx.in_flight) {
+        return false; /* there was no room for the question */
+    }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         if (&link->lanes[i] != lane && r2_lane_is_sound(&link->lanes[i])) {
             r2_lane_ask(&link->lanes[i]);
@@ -172,6 +175,14 @@ bool r2_net_ask(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx)
         }
     }
     return true;
+}
+
+uint64_t r2_net_connection(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx)
+{
+    const r2_link_t *link = rank < net->size ? net->links[rank] : NULL;
+    const r2_lane_t *lane = NULL == link ? NULL : r2_link_lane_of(link, peer_rail_idx);
+
+    return NULL == lane || lane->state < R2_LANE_UP ? 0 : lane->connect.rx_connection;
 }
 
 uint64_t r2_net_delivered_beside_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx)

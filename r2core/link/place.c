@@ -218,6 +218,7 @@ void r2_place_sure(const r2_lane_t *lane, const r2_rx_match_t *match, uint64_t n
     if (NULL != place && r2_place_is_granted_to(lane, place) &&
         place->lanes[lane->idx].unsure > 0) {
         --place->lanes[lane->idx].unsure;
+        place->lanes[lane->idx].since_ns = lane->link->net->now_ns; /* what is left is younger */
     }
 }
 

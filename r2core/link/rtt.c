@@ -161,7 +161,7 @@ static void r2_rtt_least(r2_lane_t *lane, uint64_t sample_ns)
         if (now_ns - lane->timing.min_rtt_at_ns <= R2_MIN_RTT_LIFE_NS) {
             return;
         }
-        lane->timing.min_rtt_ns = *since_us * R2_NS_PER_US;
+        lane->timing.min_rtt_ns = r2_min(*since_us * R2_NS_PER_US, sample_ns);
     }
     lane->timing.min_rtt_at_ns = now_ns;
     *since_us = 0;

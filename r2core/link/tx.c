@@ -138,12 +138,8 @@ static bool r2_tx_awaits_room(const r2_link_t *link)
 static bool r2_tx_may_pass(const r2_link_t *link, const r2_tx_item_t *item, bool retransmit)
 {
     return item->in_flight > 0 || /* a hedge, its twin is under way */
+           r2_tx_is_on_gpu(item) ||
            (retransmit && R2_WIRE_RELAY == item->kind && !r2_tx_awaits_room(link));
-}
-
-static bool r2_tx_is_on_gpu(const r2_tx_item_t *item)
-{
-    return R2_WIRE_DATA == item->kind && item->message->on_gpu;
 }
 
 /* True of a chunk in memory of a GPU that no lane sends from there: it is fetched. */

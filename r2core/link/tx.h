@@ -77,6 +77,11 @@ void r2_tx_turn_heard(r2_lane_t *lane, uint32_t length);
 /* fetch.c */
 /** True if the lane's NIC reads memory of GPUs. */
 bool r2_lane_reads_gpus(const r2_lane_t *lane);
+/** True of a chunk in memory of a GPU. */
+static inline bool r2_tx_is_on_gpu(const r2_tx_item_t *item)
+{
+    return R2_WIRE_DATA == item->kind && item->message->on_gpu;
+}
 /** True of a message in memory of a GPU that no lane can send from there, while one can send. */
 bool r2_message_is_stuck(const r2_tx_message_t *message);
 /** Has a message brought to where the CPU can read it. Nothing happens if it is, or will be. */
@@ -122,8 +127,8 @@ void r2_rates_late(r2_lane_t *lane, uint64_t bytes, uint64_t sent_ns);
 /* delivery.c */
 /** A sequenced packet is about to be in flight. */
 void r2_delivery_sending(r2_lane_t *lane);
-/** Packets were acknowledged. */
-void r2_delivery_acked(r2_lane_t *lane, uint64_t bytes);
+/** Packets were acknowledged. @param took_ns since the oldest was sent; 0: that says nothing. */
+void r2_delivery_acked(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns);
 
 /* rtt.c */
 /** HELLO was answered: the lane carries nothing yet, so that is what the way takes at most. */

@@ -61,7 +61,9 @@ static uint64_t r2_chain_part_bytes(const r2_plan_input_t *input)
     const uint64_t bytes = input->count * input->element_bytes;
     const uint64_t half = bytes / (2 * r2_chain_hops(r2_bcast_hosts(input)));
 
-    return r2_max(r2_min(half, R2_CHAIN_CHUNKS * input->chunk_min_bytes),
+    const uint64_t worth = r2_max(r2_segment_worth_bytes(input), input->chunk_min_bytes);
+
+    return r2_max(r2_max(r2_min(half, R2_CHAIN_CHUNKS * worth), r2_min(worth, bytes)),
                   r2_segment_bytes(input, bytes, 1));
 }
 

@@ -13,44 +13,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* True if one of the words names the device. */
-static bool r2_word_names(const char *words, const char *name)
+/* The first of the devices that are fit, by natural order of names. @param pattern NULL: any that
+ * is no bridge of containers. */
+static const r2_nic_t *r2_bare_first(const r2_nic_seen_t *seen, size_t count, const char *pattern,
+                                     bool carrier)
 {
-    for (const char *at = words + strspn(words, ", \t"); '\0' != *at; at += strspn(at, ", \t")) {
+    const r2_nic_t *best = NULL;
+
+    for (size_t i = 0; i < count; ++i) {
+        const r2_nic_t *nic = &seen[i].nic;
+        const bool named = NULL != pattern ? 0 == fnmatch(pattern, nic->name, 0)
+                                           : 0 != strcmp("bridge", seen[i].kind) &&
+                                                 0xa9fe != ntohl(nic->ipv4) >> 16;
+
+        if (named && 0 != nic->ipv4 && !seen[i].loopback && (nic->carrier || !carrier) &&
+            (NULL == best || strverscmp(nic->name, best->name) < 0)) {
+            best = nic;
+        }
+    }
+    return best;
+}
+
+/* The first that the words name, in their order, as the out-of-band network takes them. */
+static const r2_nic_t *r2_bare_named(const r2_nic_seen_t *seen, size_t count, const char *words,
+                                     bool carrier)
+{
+    const r2_nic_t *found = NULL;
+
+    for (const char *at = words + strspn(words, ", \t"); NULL == found && '\0' != *at;
+         at += strspn(at, ", \t")) {
         const size_t bytes = strcspn(at, ", \t");
         char word[R2_NIC_NAME_MAX];
 
         if (bytes < sizeof(word)) {
             memcpy(word, at, bytes);
             word[bytes] = '\0';
-            if (0 == fnmatch(word, name, 0)) {
-                return true;
-            }
+            found = r2_bare_first(seen, count, word, carrier);
         }
         at += bytes;
     }
-    return false;
+    return found;
 }
 
-/* The network device that connect requests take: the first by natural order of names. */
+/* The network device that connect requests take: of those without carrier only if it is named, and
+ * no other is. */
 static const r2_nic_t *r2_bare_manager(const r2_nic_seen_t *seen, size_t count,
                                        const char *managers)
 {
-    const r2_nic_t *best = NULL;
+    const r2_nic_t *best;
 
-    for (size_t i = 0; i < count; ++i) {
-        const r2_nic_t *nic = &seen[i].nic;
-        const bool fits =
-            '\0' != managers[0]
-                ? r2_word_names(managers, nic->name)
-                : !seen[i].loopback && nic->carrier && 0 != strcmp("bridge", seen[i].kind) &&
-                      0xa9fe != ntohl(nic->ipv4) >> 16; /* 169.254/16: the host's own */
-
-        if (fits && 0 != nic->ipv4 && (NULL == best || strverscmp(nic->name, best->name) < 0)) {
-            best = nic;
-        }
+    if ('\0' == managers[0]) {
+        return r2_bare_first(seen, count, NULL, true);
     }
-    return best;
+    best = r2_bare_named(seen, count, managers, true);
+    return NULL != best ? best : r2_bare_named(seen, count, managers, false);
 }
 
 /* True if a network device with an address lies on the port: then that is the rail. */
@@ -82,7 +98,6 @@ static void r2_bare_fill(const char *root, const r2_rdma_seen_t *port, const r2_
     nic->numa_node = -1;
     r2_nic_place_as(root, nic);
     seen_p->has_device = true;
-    seen_p->can_rdma = R2_RDMA_LACKS_NOTHING == r2_rdma_lack_seen(nic, r2_memlock_bytes());
 }
 
 r2_status_t r2_nics_add_bare(const char *root, const char *managers, r2_nic_seen_t **seen_p,

@@ -84,7 +84,7 @@ static r2_status_t r2_nics_find_all(const char *selection, bool without_address,
         return status;
     }
     r2_nics_place("", selection, seen, seen_count);
-    if (NULL != managers) {
+    if (NULL != managers && NULL != strchr(selection, ':')) { /* they are rails by name alone */
         status = r2_nics_add_bare("", managers, &seen, &seen_count);
     }
     if (R2_OK == status) {

@@ -17,7 +17,6 @@ typedef struct r2_nic_seen {
     r2_nic_t nic;
     char kind[16]; /* kernel's kind of a virtual device ("veth", "bridge"), or "" */
     bool loopback;
-    bool can_rdma;   /* of a port without IP: nothing is seen that keeps it from RDMA */
     bool has_device; /* sysfs knows a device behind it, or it lies on an RDMA device */
 } r2_nic_seen_t;
 

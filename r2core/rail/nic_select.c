@@ -210,7 +210,7 @@ static bool r2_nic_candidate(const r2_nic_seen_t *seen, bool devices_only, bool 
         return false;
     }
     if (r2_nic_is_bare(&seen->nic)) {
-        return devices_only && seen->can_rdma;
+        return false; /* nothing says that a port without an address is meant to be used */
     }
     if (devices_only) {
         return seen->has_device && (0 != seen->nic.ipv4 || without_address);

@@ -62,13 +62,24 @@ typedef struct r2_watch {
     r2_watched_t nics[R2_RAILS_MAX];
 } r2_watch_t;
 
+/** A port without IP that is not followed is as it was when it was found. */
+static r2_nic_outage_t r2_watch_bare_outage(const r2_watched_t *at)
+{
+    const bool was_up = R2_PORT_ACTIVE == at->nic.port.state || R2_PORT_DEFER == at->nic.port.state;
+
+    if ('\0' != at->port.rdma[0]) {
+        return r2_port_watch_outage(&at->port);
+    }
+    return was_up ? R2_NIC_WORKS : R2_NIC_PORT_DOWN;
+}
+
 /** Tells how a NIC is. */
 static void r2_watch_report(r2_watch_t *watch, r2_watched_t *at)
 {
     if (watch->known) {
         r2_port_watch_ask(&at->port);
         if (r2_nic_is_bare(&at->nic)) { /* the device that stands in says nothing of it */
-            at->nic.outage = r2_port_watch_outage(&at->port);
+            at->nic.outage = r2_watch_bare_outage(at);
         } else {
             at->nic.outage = !at->link       ? R2_NIC_NO_LINK
                              : 0 == at->ipv4 ? R2_NIC_NO_ADDRESS

@@ -185,7 +185,7 @@ static r2_status_t r2_uct_hand_over(r2_tp_ep_t *ep, am_t *am, r2_uct_record_t *r
     const size_t bytes = r2_uct_am_bytes(am);
     ucs_status_t rc;
 
-    if (am->is_gpus) {
+    if (am->is_gpus && NULL != record) { /* they always have one */
         rc = r2_uct_send_zcopy(ep, am, record);
     } else if (bytes <= limits->copied && bytes >= sizeof(uint64_t)) {
         rc = r2_uct_send_copied(ep, am);

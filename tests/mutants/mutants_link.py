@@ -7,7 +7,7 @@ from watchers import (ASKING, CLOSES, FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, 
                       GRADE, UNREAD, DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA,
                       PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED, LATE, LATER, RARE, DEAD_PORT, ROOM,
                       OVER_RDMA, over_nic, over_tcp, LINK_PASS, EXEC, TURN, LAST_RAIL,
-                      NEVER_WORKED)
+                      NEVER_WORKED, WHOLE)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -19,7 +19,7 @@ MUTANTS_LINK = [
      "    if (header->length > 64) {\n        free(early);\n        return true;\n    }\n"
      "    early->next = message->early;\n    message->early = early;\n"),
     ("newest-round-trip-in-place-of-the-least", "link/rtt.c",
-     "        lane->timing.min_rtt_ns = *since_us * R2_NS_PER_US;\n",
+     "        lane->timing.min_rtt_ns = r2_min(*since_us * R2_NS_PER_US, sample_ns);\n",
      "        lane->timing.min_rtt_ns = sample_us * R2_NS_PER_US;\n", GRADE),
     ("first-round-trips-of-a-lane-are-loaded", "link/rtt.c",
      "    if (sample_ns > 0 && !r2_lane_is_relay(lane)) {",
@@ -410,6 +410,10 @@ MUTANTS_LINK = [
      "    if (R2_IN_PROGRESS != record->status) {\n        return;",
      "    if (R2_IN_PROGRESS != record->status || UCS_OK != done->status) {\n        return;",
      over_nic("test_port_down")),
+    ("quickest-packet-never-fades", "link/delivery.c",
+     "    lane->tx.peak_kbytes_per_s /= 2;", "    (void) 0;", WHOLE),
+    ("quickest-packet-has-no-bound", "link/lane.h",
+     "rate, most * rate);", "rate, UINT64_MAX + 0 * most);", WHOLE),
     ("completions-are-taken-for-delivery", "link/tx_packet.c",
      "        --message->refs;\n    }\n    if (packet->settled) {",
      "        --message->refs;\n"

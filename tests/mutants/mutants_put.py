@@ -38,7 +38,7 @@ MUTANTS_PUT = [
      "        item->puts |= (uint16_t) (1u << lane->remote_idx);\n",
      "        item->acked = true;\n        ++item->message->acked_chunks;\n", PLACED_DROP),
     ("puts-are-hedged-in-the-tail", "link/hedge.c",
-     " && 0 == item->puts;", ";", ["test_sim_place", "slow_rail"]),
+     " && 0 == item->puts && !r2_tx", " && !r2_tx", ["test_sim_place", "slow_rail"]),
     ("puts-are-put-again", "link/put.c",
      "item->refs > 0 || item->queued || lane", "lane", PLACED_DROP),
     ("keys-are-used-on-other-connections", "link/put.c",

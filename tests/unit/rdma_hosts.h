@@ -23,7 +23,6 @@ typedef struct t_host {
     char root[PATH_MAX];
     r2_nic_seen_t seen[T_SEEN_MAX];
     size_t count;
-    bool can_rdma; /* of ports without IP */
     char managers[32];
 } t_host_t;
 

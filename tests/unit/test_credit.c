@@ -280,6 +280,30 @@ static void late_credit_is_dropped(void **state)
     stub_net_destroy(stub);
 }
 
+/* The CPU cannot keep a copy of what is in a GPU, if it is withdrawn when a part was sent. */
+static void what_is_on_gpus_waits_for_credit(void **state)
+{
+    const char *nowhere = (const char *) (uintptr_t) 4096; /* is not to be read */
+    const r2_tp_memory_t gpu = {.data = nowhere, .bytes = 20000, .gpu_id = 1};
+    r2_status_t status = R2_IN_PROGRESS;
+    stub_net_t *stub = stub_with_a_lane();
+    const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = 7},
+                                 .data = nowhere,
+                                 .bytes = 20000,
+                                 .chunk_bytes = 8192,
+                                 .gpu = &gpu,
+                                 .done = ended,
+                                 .arg = &status};
+
+    (void) state;
+    assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+    assert_int_equal(stub->link->tx.uncredited.count, 1);
+    assert_int_equal(stub->link->tx.eager_sent, 0);
+    r2_link_withdraw(stub->link, 1);
+    assert_null(stub->link->tx.messages);
+    stub_net_destroy(stub);
+}
+
 /* A confused or hostile peer asks twice for the same: what it made us send goes without a trace. */
 static void twins_are_withdrawn(void **state)
 {
@@ -440,6 +464,7 @@ int main(void)
         cmocka_unit_test(a_request_shows_other_plans),
         cmocka_unit_test(messages_go_as_they_are_granted),
         cmocka_unit_test(late_credit_is_dropped),
+        cmocka_unit_test(what_is_on_gpus_waits_for_credit),
         cmocka_unit_test(twins_are_withdrawn),
         cmocka_unit_test(eager_data_of_failed_communicators_arrives),
         cmocka_unit_test(messages_that_are_given_up_are_forgotten),

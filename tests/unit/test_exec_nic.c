@@ -102,6 +102,7 @@ static void a_message_that_ends_while_it_is_loaded_waits_for_that(void **state)
     calls[0].fetch(calls[0].arg);
     complete(0, R2_OK);
     assert_false(exec.over);
+    assert_null(exec.ops[0].message); /* the link may use it for others */
     assert_int_equal(run_until_over(&exec), R2_OK);
     side = &exec.stage->sides[0];
     assert_int_equal(r2_mem_queue_test(&side->place->loads, side->loaded[0]), R2_OK);

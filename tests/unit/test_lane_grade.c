@@ -172,8 +172,10 @@ static two_lanes_t *two_lanes_begin(void)
     two_lanes_t *two = calloc(1, sizeof(*two) + 2 * sizeof(r2_lane_t));
 
     assert_non_null(two);
-    two->params = (r2_params_t){.failure_timeout_ms = 50, .queue_delay_us = 2000,
-                                .window_min_bytes = 1 << 16, .window_max_bytes = 1 << 20};
+    two->params = (r2_params_t){.failure_timeout_ms = 50,
+                                .queue_delay_us = 2000,
+                                .window_min_bytes = 1 << 16,
+                                .window_max_bytes = 1 << 20};
     two->net.params = &two->params;
     two->net.now_ns = R2_NS_PER_S;
     two->link.net = &two->net;
@@ -257,6 +259,13 @@ static void least_round_trip_outlives_a_busy_time(void **state)
     }
     /* the least one since, rounded up, and not the newest */
     assert_in_range(lane->timing.min_rtt_ns, 3 * R2_NS_PER_MS, 3 * R2_NS_PER_MS + R2_NS_PER_US);
+    two->net.now_ns +=
+        11 * R2_NS_PER_S; /* the only one for long: no delay, so it shrinks nothing */
+    lane->tx.window_bytes = 1u << 20;
+    lane->timing.srtt_ns = R2_NS_PER_MS;
+    r2_rtt_sample(lane, 5 * R2_NS_PER_MS + 1, 1000);
+    assert_int_equal(lane->timing.min_rtt_ns, 5 * R2_NS_PER_MS + 1);
+    assert_int_equal(lane->tx.window_bytes, 1u << 20);
     free(two);
 }
 

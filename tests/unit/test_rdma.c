@@ -38,9 +38,6 @@ static void t_find(t_host_t *host, const char *selection, info_t *info_p)
     seen = malloc(count * sizeof(*seen));
     memcpy(seen, host->seen, count * sizeof(*seen));
     assert_int_equal(r2_nics_add_bare(host->root, host->managers, &seen, &count), R2_OK);
-    for (size_t i = host->count; i < count; ++i) {
-        seen[i].can_rdma = host->can_rdma; /* nothing of UCX here knows the device */
-    }
     if (R2_OK != r2_nics_select(seen, count, selection, false, info_p->nics, &info_p->nic_count,
                                 info_p->nics_text, sizeof(info_p->nics_text))) {
         info_p->nic_count = 0;
@@ -238,14 +235,24 @@ static void test_without_ip(void **state)
     t_find(&host, "mlx5_*:1", &info);
     assert_int_equal(info.nic_count, 2);
     assert_string_equal(info.nics[1].via, "eno2");
+    strcpy(host.managers, "eno2,eno1"); /* in this order */
+    t_find(&host, "mlx5_0:1", &info);
+    assert_string_equal(info.nics[0].via, "eno2");
+    host.seen[2].nic.carrier = false;
+    t_find(&host, "mlx5_0:1", &info);
+    assert_string_equal(info.nics[0].via, "eno1");
+    host.seen[1].nic.carrier = false; /* none has: it may come */
+    t_find(&host, "mlx5_0:1", &info);
+    assert_string_equal(info.nics[0].via, "eno2");
     strcpy(host.managers, "eno7");
     t_find(&host, "mlx5_0:1", &info);
     assert_int_equal(info.nic_count, 0); /* nobody could be called */
     fake_end(host.root);
 }
 
-/** By itself: such ports where RDMA is possible on them, else what there was without them; no
- * pattern of network devices means them; an address makes the network device the rail. */
+/** By itself: no such port, since nothing says that it is meant to be used, or that the other hosts
+ * have one; no pattern of network devices means them; an address makes the network device the
+ * rail. */
 static void test_without_ip_by_itself(void **state)
 {
     t_host_t host;
@@ -258,12 +265,11 @@ static void test_without_ip_by_itself(void **state)
     assert_string_equal(info.nics[0].name, "eno1");
     t_find(&host, "*", &info);
     assert_int_equal(info.nic_count, 4);
-    host.can_rdma = true;
-    t_find(&host, "", &info);
-    assert_int_equal(info.nic_count, 2);
-    assert_string_equal(info.nics[1].name, "mlx5_1:1");
     host.seen[3].nic.ipv4 = inet_addr("10.0.1.1");
     t_find(&host, "", &info);
+    assert_int_equal(info.nic_count, 1);
+    assert_string_equal(info.nics[0].name, "ib1");
+    t_find(&host, "mlx5_*:1", &info);
     assert_int_equal(info.nic_count, 2);
     assert_string_equal(info.nics[0].name, "ib1");
     assert_string_equal(info.nics[1].name, "mlx5_0:1");
@@ -440,11 +446,16 @@ static void test_advice(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_ports),         cmocka_unit_test(test_one_device_port_down),
-        cmocka_unit_test(test_bond),              cmocka_unit_test(test_without_ip),
-        cmocka_unit_test(test_virtual_functions), cmocka_unit_test(test_gid_moves),
-        cmocka_unit_test(test_odd_files),         cmocka_unit_test(test_advice),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_without_ip_by_itself),
+        cmocka_unit_test(test_two_ports),
+        cmocka_unit_test(test_one_device_port_down),
+        cmocka_unit_test(test_bond),
+        cmocka_unit_test(test_without_ip),
+        cmocka_unit_test(test_virtual_functions),
+        cmocka_unit_test(test_gid_moves),
+        cmocka_unit_test(test_odd_files),
+        cmocka_unit_test(test_advice),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_without_ip_by_itself),
     };
 
     t_writes = 2 == argc && 0 == strcmp(argv[1], "--write");

@@ -24,8 +24,10 @@ static void sent(void *arg, r2_status_t status)
     (void) status;
 }
 
-/* Bytes of the chunks of a message, all lanes being up and the one whose turn it is this fast. */
-static uint32_t chunk_bytes_of(uint64_t bytes, uint64_t bytes_per_s, bool suspect)
+/* Bytes of the chunks of a message, all lanes being up and the one whose turn it is this fast, and
+ * at its quickest. */
+static uint32_t chunk_bytes_at(uint64_t bytes, uint64_t bytes_per_s, uint32_t peak_kbytes_per_s,
+                               bool suspect)
 {
     static const char data[LONGEST];
     stub_net_t *stub = stub_net_create();
@@ -42,6 +44,7 @@ static uint32_t chunk_bytes_of(uint64_t bytes, uint64_t bytes_per_s, bool suspec
         link->lanes[i].tx.delivery.bytes_per_s = 1000000;
     }
     link->lanes[link->turn.lane].tx.delivery.bytes_per_s = bytes_per_s;
+    link->lanes[link->turn.lane].tx.peak_kbytes_per_s = peak_kbytes_per_s;
     if (suspect) {
         r2_lane_enter(&link->lanes[link->turn.lane], R2_LANE_SUSPECT);
     }
@@ -50,6 +53,11 @@ static uint32_t chunk_bytes_of(uint64_t bytes, uint64_t bytes_per_s, bool suspec
     r2_link_withdraw(link, 1);
     stub_net_destroy(stub);
     return chunk_bytes;
+}
+
+static uint32_t chunk_bytes_of(uint64_t bytes, uint64_t bytes_per_s, bool suspect)
+{
+    return chunk_bytes_at(bytes, bytes_per_s, 0, suspect);
 }
 
 /* 150 us of a lane are not worth sharing. */
@@ -61,6 +69,38 @@ static void short_messages_go_whole(void **state)
     assert_int_equal(chunk_bytes_of(30001, 190000000, false), 8192);
     assert_int_equal(chunk_bytes_of(65536, 12500000, false), 8192);
     assert_int_equal(chunk_bytes_of(65536, 0, false), 8192); /* nothing is known */
+}
+
+/* Who shares a core delivers little by lanes that are fast. A shaper's bucket is not believed. */
+static void quickest_packets_count(void **state)
+{
+    (void) state;
+    assert_int_equal(chunk_bytes_at(45056, 40000000, 310000, false), 45056);
+    assert_int_equal(chunk_bytes_at(65536, 40000000, 310000, false), 8192);
+    assert_int_equal(chunk_bytes_at(47000, 40000000, 4000000, false), 47000); /* eight times */
+    assert_int_equal(chunk_bytes_at(49000, 40000000, 4000000, false), 8192);
+    assert_int_equal(chunk_bytes_at(16384, 12500000, 4000000, false), 8192);
+}
+
+/* After a pause a bucket is full. What comes through it then is forgotten soon. */
+static void quickest_packet_fades(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    r2_delivery_acked(lane, 8191, R2_NS_PER_US); /* a short one says nothing */
+    assert_int_equal(lane->tx.peak_kbytes_per_s, 0);
+    r2_delivery_acked(lane, 65536, 0); /* nor one of which the time is not known */
+    assert_int_equal(lane->tx.peak_kbytes_per_s, 0);
+    r2_delivery_acked(lane, 65536, 64 * R2_NS_PER_US);
+    assert_int_equal(lane->tx.peak_kbytes_per_s, 1024000);
+    for (int i = 0; i < 56; ++i) { /* seven times half */
+        r2_delivery_acked(lane, 65536, 5 * R2_NS_PER_MS);
+    }
+    assert_int_equal(lane->tx.peak_kbytes_per_s, 13107); /* what the slow ones reach */
+    stub_net_destroy(stub);
 }
 
 /* The lane has to be one that they may go by, and a chunk is no longer than it may be. */
@@ -266,6 +306,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_messages_go_whole),
+        cmocka_unit_test(quickest_packets_count),
+        cmocka_unit_test(quickest_packet_fades),
         cmocka_unit_test(others_are_shared),
         cmocka_unit_test(streams_have_room),
         cmocka_unit_test(unexpected_messages_are_handed_over),

@@ -145,7 +145,7 @@ class Lab:
                                "`r2lab down --name %s`" % (name, name)) from None
             raise LabError("no lab %s: %s" % (name, others())) from None
         return cls(name, int(shape["hosts"]), int(shape["rails"]), shape["rate"],
-                   shape["ib"] == "1")
+                   shape.get("ib") == "1")
 
     def parse_host(self, text):
         """'h1', '1' or 'L-h1' -> 1."""
