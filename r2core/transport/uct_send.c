@@ -174,6 +174,18 @@ bool r2_uct_refer(r2_uct_record_t *record)
     return NULL == memory || NULL != record->region;
 }
 
+/** True if UCX is to refer to the data: what is in a GPU always, and what is too long to be copied
+ * at once. */
+static bool r2_uct_may_refer(const r2_uct_limits_t *limits, const am_t *am, r2_uct_record_t *record,
+                             size_t bytes)
+{
+    if (NULL == record || am->is_gpus) {
+        return NULL != record;
+    }
+    return bytes > r2_max(limits->copied, limits->vector) && r2_uct_is_referred_to(limits, am) &&
+           r2_uct_refer(record);
+}
+
 /**
  * Hands one active message to UCX: of at most limits.piece bytes, or one that it may refer to.
  * @param record NULL, or what UCX may refer to until it is done.
@@ -185,14 +197,12 @@ static r2_status_t r2_uct_hand_over(r2_tp_ep_t *ep, am_t *am, r2_uct_record_t *r
     const size_t bytes = r2_uct_am_bytes(am);
     ucs_status_t rc;
 
-    if (am->is_gpus && NULL != record) { /* they always have one */
+    if (r2_uct_may_refer(limits, am, record, bytes)) {
         rc = r2_uct_send_zcopy(ep, am, record);
     } else if (bytes <= limits->copied && bytes >= sizeof(uint64_t)) {
         rc = r2_uct_send_copied(ep, am);
     } else if (bytes <= limits->vector) {
         rc = r2_uct_send_vector(ep, am);
-    } else if (NULL != record && r2_uct_is_referred_to(limits, am) && r2_uct_refer(record)) {
-        rc = r2_uct_send_zcopy(ep, am, record);
     } else {
         rc = r2_uct_send_packed(ep, am);
     }
@@ -260,8 +270,7 @@ static r2_status_t r2_uct_send_pieces(r2_tp_ep_t *ep, r2_uct_record_t *record)
 
 r2_status_t r2_uct_send_header(r2_tp_ep_t *ep, const r2_tp_send_t *op)
 {
-    am_t am = {
-        .id = R2_UCT_AM_PACKET, .header = op->header, .header_bytes = op->header_bytes};
+    am_t am = {.id = R2_UCT_AM_PACKET, .header = op->header, .header_bytes = op->header_bytes};
 
     return r2_uct_hand_over(ep, &am, NULL);
 }

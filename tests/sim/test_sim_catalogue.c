@@ -112,18 +112,6 @@ static void F4_slow_rail_restored(void **state)
  * neither: it is taken for dead once. When it is back it is asked for longer, so it is found to be
  * slow instead of dead again and again.
  */
-static void F4_rail_at_one_percent(void **state)
-{
-    scenario_result_t result =
-        run(LAB "seed 1; probe-loss 100; at 300ms rate h1 rail2 125000; coll allreduce f64 1000000 "
-                "times=20;"
-                "expect-map h1 rail2 1-2 at 4s; expect-map h1 rail2 1-2 at 5500ms");
-
-    (void) state;
-    assert_in_range(result.time_ns, 5500 * R2_NS_PER_MS, 8 * R2_NS_PER_S);
-    assert_in_range(result.counters.map_changes, 4, 12); /* four ranks: dead, back, slow */
-}
-
 /* How often faults hit something is a matter of chance: the middle one of so many seeds counts. */
 #define DRAWS 3
 
@@ -134,10 +122,40 @@ static int compare_counts(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+static uint64_t median_of(uint64_t *values, size_t count)
+{
+    qsort(values, count, sizeof(values[0]), compare_counts);
+    return values[count / 2];
+}
+
 static uint64_t median(uint64_t values[DRAWS])
 {
-    qsort(values, DRAWS, sizeof(values[0]), compare_counts);
-    return values[DRAWS / 2];
+    return median_of(values, DRAWS);
+}
+
+/* A rail this slow is taken for dead first; how often it comes back before it is known as slow is a
+ * matter of chance, too. */
+static void F4_rail_at_one_percent(void **state)
+{
+    uint64_t changes[5];
+
+    (void) state;
+    for (uint32_t seed = 1; seed <= r2_array_count(changes); ++seed) {
+        char source[512];
+        scenario_result_t result;
+
+        snprintf(source, sizeof(source),
+                 LAB "seed %u; probe-loss 100; at 300ms rate h1 rail2 125000; coll allreduce f64 "
+                     "1000000 times=20; expect-map h1 rail2 1-2 at 4s; "
+                     "expect-map h1 rail2 1-2 at 5500ms",
+                 seed);
+        result = run(source);
+        assert_in_range(result.time_ns, 5500 * R2_NS_PER_MS, 10 * R2_NS_PER_S);
+        changes[seed - 1] = result.counters.map_changes;
+        assert_in_range(changes[seed - 1], 4, 40);
+    }
+    assert_in_range(median_of(changes, r2_array_count(changes)), 4,
+                    12); /* four ranks: dead, back, slow */
 }
 
 /* A job that computes from time to time, so that it lasts about as long as the rail flaps. */

@@ -271,8 +271,8 @@ static void test_without_ip_by_itself(void **state)
     assert_string_equal(info.nics[0].name, "ib1");
     t_find(&host, "mlx5_*:1", &info);
     assert_int_equal(info.nic_count, 2);
-    assert_string_equal(info.nics[0].name, "ib1");
-    assert_string_equal(info.nics[1].name, "mlx5_0:1");
+    assert_string_equal(info.nics[0].name, "mlx5_0:1");
+    assert_string_equal(info.nics[1].name, "ib1");
     fake_end(host.root);
 }
 
