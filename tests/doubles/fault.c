@@ -243,6 +243,7 @@ static void fault_delay(r2_tp_ep_t *ep, const r2_tp_send_t *op, uint64_t delay_n
     packet->op = *op;
     packet->op.header = packet->bytes;
     packet->op.data = 0 == op->data_bytes ? NULL : packet->bytes + op->header_bytes;
+    packet->op.memory = NULL; /* the copy is no part of what may be gone by then */
     packet->op.sent = fault_copy_sent;
     packet->ep = ep;
     packet->due_ns = r2_now_ns(fault->clock) + 1 + r2_prng_below(&fault->prng, delay_ns);
