@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/pool.h"
+#include "link/tx.h"
 #include "stub_net.h"
 
 #define LONGEST (1u << 20)
