@@ -153,8 +153,8 @@ def test_F5_flaps():
     ends = 2 * (HOSTS - 1)
     begun_s = time.monotonic()
     carrier = flaps(job, 1, 2, "down", 12, 0.12)
-    # flaps take longer where the machine is loaded
-    most = ends * heals_within(time.monotonic() - begun_s)
+    # flaps take longer where the machine is loaded; and a call that is late opens an end twice
+    most = ends * heals_within(time.monotonic() - begun_s) + ends - 1
     silent = flaps(job, 2, 0, "drop", 5, 0.4)
     finish(job)
     assert carrier <= most, \
