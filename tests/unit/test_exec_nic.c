@@ -75,6 +75,7 @@ static void what_no_lane_can_send_is_loaded(void **state)
     one_send(&exec, PIECE, LONG);
     run_until_calls(1);
     calls[0].fetch(calls[0].arg);
+    assert_true(r2_nic_prepare(&exec, 0)); /* once more, as loads ahead do: it stays asked for */
     while (NULL == calls[0].fetched) {
         r2_engine_run(&engine, true);
     }
