@@ -297,6 +297,9 @@ static inline uint64_t r2_lane_rate(const r2_lane_t *lane)
     return r2_max(lane->tx.load.bytes_per_s, lane->tx.delivery.bytes_per_s);
 }
 
+/* What delivers that much has processes that look often: it says what the lane can do. */
+#define R2_TRUE_BYTES_PER_S (500u * 1000 * 1000)
+
 /**
  * The same by the quickest packet of late, `most` times what it delivers at most. What is delivered
  * says little of a lane whose processes look rarely, since they share a core.
@@ -305,7 +308,8 @@ static inline uint64_t r2_lane_peak(const r2_lane_t *lane, uint32_t most)
 {
     const uint64_t rate = r2_lane_rate(lane);
 
-    return r2_clamp_u64(1000 * (uint64_t) lane->tx.peak_kbytes_per_s, rate, most * rate);
+    return r2_clamp_u64(1000 * (uint64_t) lane->tx.peak_kbytes_per_s, rate,
+                        r2_max(rate, r2_min(most * rate, R2_TRUE_BYTES_PER_S)));
 }
 
 /** True of one on which packets are spared that nobody waits for. */

@@ -413,7 +413,7 @@ MUTANTS_LINK = [
     ("quickest-packet-never-fades", "link/delivery.c",
      "    lane->tx.peak_kbytes_per_s /= 2;", "    (void) 0;", WHOLE),
     ("quickest-packet-has-no-bound", "link/lane.h",
-     "rate, most * rate);", "rate, UINT64_MAX + 0 * most);", WHOLE),
+     "r2_min(most * rate, R2_TRUE", "r2_max(most * rate, R2_TRUE", WHOLE),
     ("completions-are-taken-for-delivery", "link/tx_packet.c",
      "        --message->refs;\n    }\n    if (packet->settled) {",
      "        --message->refs;\n"

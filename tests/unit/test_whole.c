@@ -81,6 +81,9 @@ static void quickest_packets_count(void **state)
     assert_int_equal(chunk_bytes_at(47000, 40000000, 4000000, false), 47000); /* eight times */
     assert_int_equal(chunk_bytes_at(49000, 40000000, 4000000, false), 8192);
     assert_int_equal(chunk_bytes_at(16384, 12500000, 4000000, false), 8192);
+    assert_int_equal(chunk_bytes_at(74000, 400000000, 4000000, false), 74000);
+    assert_int_equal(chunk_bytes_at(76000, 400000000, 4000000, false), 8192); /* 500 MB/s */
+    assert_int_equal(chunk_bytes_at(90000, 600000000, 4000000, false), 90000);
 }
 
 /* After a pause a bucket is full. What comes through it then is forgotten soon. */
