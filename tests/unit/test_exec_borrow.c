@@ -110,19 +110,25 @@ static void what_is_lent_is_read_from_device_to_device(void **state)
     r2_exec_fini(&exec);
 }
 
-/* The owner has left: its message will not come, and without its word what was read counts not. */
-static void what_is_not_confirmed_fails(void **state)
+/* What was lent is read, and its owner leaves: the message will not come. */
+static void owner_leaves(r2_exec_t *exec)
 {
-    r2_exec_t exec;
-
-    (void) state;
-    one_recv(&exec);
+    one_recv(exec);
     offer(&childs);
     run_until_calls(4);
     complete(3, R2_OK);
     complete(1, R2_ERR_PEER_GONE);
     run_a_while();
-    assert_false(exec.over); /* the word may be under way: who is done may leave */
+    assert_false(exec->over); /* the word may be under way: who is done may leave */
+}
+
+/* Without its word what was read counts not. */
+static void what_is_not_confirmed_fails(void **state)
+{
+    r2_exec_t exec;
+
+    (void) state;
+    owner_leaves(&exec);
     complete(2, R2_ERR_PEER_GONE);
     ends(&exec, R2_ERR_PEER_GONE);
 }
@@ -132,12 +138,7 @@ static void the_word_of_who_is_done_and_has_left_counts(void **state)
     r2_exec_t exec;
 
     (void) state;
-    one_recv(&exec);
-    offer(&childs);
-    run_until_calls(4);
-    complete(3, R2_OK);
-    complete(1, R2_ERR_PEER_GONE);
-    run_a_while();
+    owner_leaves(&exec);
     complete(2, R2_OK);
     run_until_calls(5);
     complete(4, R2_OK);
