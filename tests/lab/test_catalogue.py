@@ -8,6 +8,7 @@ The job is fault_job of bench/faults: allreduces with exact sums, rails only. Wh
 read from their event files; only liveness has limits.
 """
 
+import collections
 import os
 import shutil
 import subprocess
@@ -111,9 +112,11 @@ def test_F3_loss():
 
 
 def lanes_opened(job, since_ns, rail):
-    """Number of lane ends that came up over a rail."""
-    return sum(e["event"] == "lane_up" and e["rail"] == rail and e["mono_ns"] >= since_ns
-               for e in job.events())
+    """How often each lane end over a rail came up, sorted."""
+    ends = collections.Counter((e["rank"], e["peer"]) for e in job.events()
+                               if e["event"] == "lane_up" and e["rail"] == rail
+                               and e["mono_ns"] >= since_ns)
+    return sorted(ends.values())
 
 
 def flaps(job, host, rail, kind, rounds, half_s):
@@ -153,13 +156,15 @@ def test_F5_flaps():
     ends = 2 * (HOSTS - 1)
     begun_s = time.monotonic()
     carrier = flaps(job, 1, 2, "down", 12, 0.12)
-    # flaps take longer where the machine is loaded; and a call that is late opens an end twice
-    most = ends * heals_within(time.monotonic() - begun_s) + ends - 1
+    # flaps take longer where the machine is loaded
+    most = heals_within(time.monotonic() - begun_s)
     silent = flaps(job, 2, 0, "drop", 5, 0.4)
     finish(job)
-    assert carrier <= most, \
-        "opened %d lane ends in 12 flaps, quarantines allow %d: not damped" % (carrier, most)
-    return ", lane ends opened: %d of %d, %d of %d" % (carrier, 12 * ends, silent, 5 * ends)
+    # the middle end: one whose call was late opens twice in a heal
+    assert len(carrier) == ends and carrier[ends // 2] <= most, \
+        "opened lane ends %s times in 12 flaps, quarantines allow %d: not damped" % (carrier, most)
+    return ", lane ends opened: %d of %d, %d of %d" % (sum(carrier), 12 * ends, sum(silent),
+                                                       5 * ends)
 
 
 def test_F11_notices_lost():
@@ -199,7 +204,7 @@ def test_F12_address_removed():
     ip(1, "addr", "add", "10.77.2.2/24", "brd", "+", "dev", "rail2")
     told(job, back_ns, 1, 2, "healthy")
     job.await_iterations(2, "with the address again")
-    assert until(lambda: lanes_opened(job, back_ns, 2) == 2 * (HOSTS - 1),
+    assert until(lambda: sum(lanes_opened(job, back_ns, 2)) == 2 * (HOSTS - 1),
                  LIMIT_S), "lanes stay closed"
     blames_only(job, since_ns, 1, 2)
     finish(job)
@@ -212,8 +217,8 @@ def test_F12_address_changed():
         ip(1, "addr", "del", "10.77.2.2/24", "dev", "rail2")
         ip(1, "addr", "add", "10.77.2.102/24", "brd", "+", "dev", "rail2")
         told(job, since_ns, 1, 2, "healthy")
-        assert until(lambda: lanes_opened(job, since_ns, 2) >= 2 * (HOSTS - 1), LIMIT_S), \
-            "lanes stay closed: %d of 6 ends are open" % lanes_opened(job, since_ns, 2)
+        assert until(lambda: sum(lanes_opened(job, since_ns, 2)) >= 2 * (HOSTS - 1), LIMIT_S), \
+            "lanes stay closed: %d of 6 ends are open" % sum(lanes_opened(job, since_ns, 2))
         job.await_iterations(3, "with the new address")
         blames_only(job, since_ns, 1, 2)
         finish(job)
