@@ -185,7 +185,7 @@ static void memory_send(side_t *a, side_t *b, const char *memory, const r2_tp_me
 void test_memory_is_registered_once(void **state)
 {
     char *memory = memory_map(NULL);
-    const r2_tp_memory_t whole = {memory, WHOLE_BYTES};
+    const r2_tp_memory_t whole = {.data = memory, .bytes = WHOLE_BYTES};
     side_t a, b;
 
     (void) state;
@@ -204,7 +204,7 @@ void test_memory_is_registered_once(void **state)
 void test_memory_is_unmapped(void **state)
 {
     char *memory = memory_map(NULL);
-    const r2_tp_memory_t whole = {memory, WHOLE_BYTES};
+    const r2_tp_memory_t whole = {.data = memory, .bytes = WHOLE_BYTES};
     side_t a, b;
 
     (void) state;
@@ -256,7 +256,7 @@ void test_memory_of_neighbours(void **state)
 void test_memory_is_refused(void **state)
 {
     char *memory = memory_map(NULL);
-    const r2_tp_memory_t whole = {memory, WHOLE_BYTES};
+    const r2_tp_memory_t whole = {.data = memory, .bytes = WHOLE_BYTES};
     side_t a, b;
     uint32_t once;
 
@@ -289,7 +289,8 @@ void test_memory_is_short(void **state)
     lock_limit = 3 * (size_t) BYTES * 2; /* two kinds of keys */
     for (uint32_t i = 0; i < 3 * PARTS; ++i) {
         const uint32_t chunk = i % PARTS * (BYTES / DATA_MAX);
-        const r2_tp_memory_t part = {memory + (size_t) chunk * DATA_MAX, BYTES - 4096};
+        const r2_tp_memory_t part = {.data = memory + (size_t) chunk * DATA_MAX,
+                                     .bytes = BYTES - 4096};
 
         b.received = 0;
         assert_true(packet_send_part(&packet, &a, chunk, DATA_MAX, part.data, &part) >= 0);
@@ -333,7 +334,8 @@ void test_memory_is_used_up(void **state)
     for (int turn = 0; turn < 2; ++turn) {
         for (uint32_t i = 0; i < PARTS; ++i) {
             const uint32_t chunk = i * (BYTES / DATA_MAX);
-            const r2_tp_memory_t part = {memory + (size_t) chunk * DATA_MAX, BYTES - 4096};
+            const r2_tp_memory_t part = {.data = memory + (size_t) chunk * DATA_MAX,
+                                         .bytes = BYTES - 4096};
 
             b.received = 0;
             assert_true(packet_send_part(&packet, &a, chunk, DATA_MAX, part.data, &part) >= 0);
