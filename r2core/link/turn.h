@@ -10,7 +10,8 @@
  * them, while others have nothing to do. So lanes have their turns, each for some bytes. Both ends
  * count what goes and comes, so that they go on to the next lane at about the same time; who does
  * so a message later follows the other. Where they do not agree which lane is next, one of them
- * follows. Of what comes by another lane:
+ * follows. A lane in which nothing waits goes on when its turn is over (r2_tx_turn_goes_on()). Of
+ * what comes by another lane:
  *
  *   end      | lane                | when                           | then
  *   ---------|---------------------|--------------------------------|-------------------------

@@ -16,6 +16,10 @@
 #define R2_LAGGARD_TIMES 4u
 #define R2_LAGGARD_NS    R2_NS_PER_MS
 
+/* A lane keeps the turn while its round trips take less than so many times what they took on it
+ * when it was idle. */
+#define R2_TURN_CALM_TIMES 2u
+
 static bool r2_lane_room(r2_lane_t *lane, uint64_t bytes)
 {
     if (!r2_lane_is_usable(lane)) {
@@ -208,6 +212,18 @@ static uint32_t r2_tx_turn_lanes(const r2_link_t *link)
     return lanes;
 }
 
+/*
+ * True if the lane that has the turn keeps it: nothing waits in it. Another one would be cold, and
+ * what is left of the turn is acknowledged by packets of its own.
+ */
+static bool r2_tx_turn_goes_on(const r2_link_t *link)
+{
+    const r2_lane_t *lane = &link->lanes[link->turn.lane];
+
+    return r2_tx_is_prompt(lane) &&
+           lane->timing.srtt_ns < R2_TURN_CALM_TIMES * lane->timing.calm_rtt_ns;
+}
+
 void r2_tx_turn_heard(r2_lane_t *lane, uint32_t length)
 {
     r2_link_t *link = lane->link;
@@ -232,7 +248,8 @@ static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
         r2_tx_item_t *item;
         r2_lane_t *lane;
 
-        if (r2_turn_is_over(&link->turn) && 1 == message->chunk_count) {
+        if (1 == message->chunk_count && r2_turn_is_over(&link->turn) &&
+            !r2_tx_turn_goes_on(link)) {
             r2_turn_next(&link->turn, r2_tx_turn_lanes(link));
         }
         lane = r2_tx_lane(link, NULL, sizeof(r2_wire_header_t) + length, message->on_gpu);

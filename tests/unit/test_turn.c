@@ -247,6 +247,53 @@ static void bad_lanes_have_no_turn(void **state)
     }
 }
 
+/* Nothing waits in a lane whose round trips take no longer than on an idle one: it goes on. */
+static void calm_lanes_keep_the_turn(void **state)
+{
+    static const struct {
+        uint64_t calm_ns, now_ns; /* round trip of an idle lane, and of late */
+        bool keeps;
+    } rows[] = {
+        {20000, 20000, true},
+        {20000, 39999, true},
+        {20000, 40000 * (UINT64_C(1) << 20), false}, /* each acknowledgement takes some off */
+        {0, 20000, false},                           /* not known */
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        stub_net_t *stub = two_lanes();
+        r2_lane_t *lane = &stub->link->lanes[0];
+
+        lane->timing.calm_rtt_ns = rows[i].calm_ns;
+        lane->timing.srtt_ns = rows[i].now_ns;
+        lane->timing.rtt_samples = 0;
+        assert_int_equal(send_by(stub, TURN), TURN);
+        lane->timing.srtt_ns = rows[i].now_ns;
+        lane->timing.calm_rtt_ns = rows[i].calm_ns;
+        assert_int_equal(send_by(stub, 8), rows[i].keeps ? 8 : 0);
+        stub_net_destroy(stub);
+    }
+}
+
+/* Such a lane gives the turn up when something comes to wait in it, and follows the peer. */
+static void a_kept_turn_ends(void **state)
+{
+    stub_net_t *stub = two_lanes();
+    r2_link_t *link = stub->link;
+
+    (void) state;
+    link->lanes[0].timing.calm_rtt_ns = link->lanes[0].timing.srtt_ns = 20000;
+    assert_int_equal(send_by(stub, 2 * TURN), 2 * TURN);
+    r2_tx_turn_heard(&link->lanes[1], BYTES);
+    assert_int_equal(link->turn.lane, 1);
+    link->turn.lane = 0;
+    link->turn.bytes = UINT16_MAX;
+    r2_lane_enter(&link->lanes[0], R2_LANE_DOUBT);
+    assert_int_equal(send_by(stub, 8), 0);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +302,8 @@ int main(void)
         cmocka_unit_test(both_ends_agree),
         cmocka_unit_test(short_messages_take_lanes_in_turn),
         cmocka_unit_test(bad_lanes_have_no_turn),
+        cmocka_unit_test(calm_lanes_keep_the_turn),
+        cmocka_unit_test(a_kept_turn_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
