@@ -70,10 +70,11 @@ typedef enum r2_lane_past {
 
 /** One connection of a lane. */
 typedef struct r2_lane_conn {
-    struct r2_lane *lane;     /* borrowed; NULL: only offered, or being closed */
-    r2_tp_ep_t *ep;           /* owned by the worker's transport */
-    r2_rail_worker_t *worker; /* borrowed: counted as a user */
-    uint32_t unsequenced;     /* unsequenced packets that the transport holds */
+    struct r2_lane *lane;        /* borrowed; NULL: only offered, or being closed */
+    r2_tp_ep_t *ep;              /* owned by the worker's transport */
+    r2_rail_worker_t *worker;    /* borrowed: counted as a user */
+    struct r2_rx_match *landing; /* borrowed: whose memory a packet is read into; or NULL */
+    uint32_t unsequenced;        /* unsequenced packets that the transport holds */
 } r2_lane_conn_t;
 
 /** What a lane delivered while it was loaded (rates.c). */

@@ -19,6 +19,7 @@ libr2core_la_SOURCES += \
     r2core/link/lane.c \
     r2core/link/lane.h \
     r2core/link/lane_timer.c \
+    r2core/link/landing.c \
     r2core/link/leave.c \
     r2core/link/limits.c \
     r2core/link/link.c \
@@ -57,6 +58,7 @@ libr2core_la_SOURCES += \
     r2core/link/rx.c \
     r2core/link/rx.h \
     r2core/link/rx_data.c \
+    r2core/link/rx_land.c \
     r2core/link/rx_match.c \
     r2core/link/state.h \
     r2core/link/timer.c \

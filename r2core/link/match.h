@@ -62,6 +62,7 @@ typedef struct r2_rx_match {
     uint64_t bytes;       /* as digest */
     uint32_t digest;      /* the receive's; not posted: the sender's that asked for credit */
     uint64_t since_ns;    /* when it was posted */
+    bool lands;           /* lanes may write to it now: r2_lane_conn_t.landing */
     bool *map_pending;    /* borrowed, or NULL */
     r2_link_arrived_fn_t arrived;
     r2_link_done_fn_t done;

@@ -134,7 +134,7 @@ static void r2_rx_life(r2_lane_t *lane)
  * memory as long as the net; one that is not connected has the number 0.
  * @return NULL: there is none.
  */
-static r2_lane_t *r2_rx_lane(r2_net_t *net, uint64_t connection)
+r2_lane_t *r2_rx_lane(r2_net_t *net, uint64_t connection)
 {
     r2_lane_t **recent = &net->recent[connection % R2_NET_RECENT], *lane = *recent;
 
@@ -143,6 +143,16 @@ static r2_lane_t *r2_rx_lane(r2_net_t *net, uint64_t connection)
         *recent = lane;
     }
     return lane;
+}
+
+void r2_rx_number(const r2_lane_t *lane, r2_wire_header_t *header, bool is_short)
+{
+    const r2_link_t *link = lane->link;
+
+    if (is_short) {
+        header->message = r2_wire_message((uint32_t) header->message,
+                                          r2_runs_newest(&link->rx.completed, link->rx.watermark));
+    }
 }
 
 void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, const void *data,
@@ -166,11 +176,10 @@ void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, 
         ++net->counters->rx_stale;
         return;
     }
-    if (is_short) {
-        header.message =
-            r2_wire_message((uint32_t) header.message,
-                            r2_runs_newest(&lane->link->rx.completed, lane->link->rx.watermark));
+    if (NULL != lane->conn) {
+        lane->conn->landing = NULL; /* this is what landed, if anything did */
     }
+    r2_rx_number(lane, &header, is_short);
     r2_rx_life(lane);
     r2_unread_heard(lane, header.unread, header.unread_at);
     r2_lane_reached(lane);

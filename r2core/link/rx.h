@@ -54,6 +54,11 @@ static inline bool r2_rx_may_write(const r2_link_t *link, const r2_rx_match_t *m
     return link->net->app_drives ||
            (link->net->may_deliver && (NULL == match->sink || match->grain_bytes > 0));
 }
+/* rx_land.c, landing.c */
+/** As land() of transports: `worker` is a rail's. */
+void *r2_rx_land(void *worker, const void *packet_header, size_t header_bytes, size_t data_bytes);
+/** What lands in the memory of a receive goes on elsewhere: its owner gets it back. */
+void r2_landing_off(r2_link_t *link, const r2_rx_match_t *match);
 /** True if a chunk whose receive is not posted comes out of the sender's budget of unexpected
  * data. */
 bool r2_rx_may_keep(const r2_link_t *link, const r2_wire_header_t *header);
@@ -102,6 +107,10 @@ void r2_rx_void(r2_link_t *link, uint64_t number);
 /* rx.c, rx_match.c */
 void r2_rx_packet(void *worker, const void *header, size_t header_bytes, const void *data,
                   size_t data_bytes);
+/** The lane of a connection's number; NULL: there is none. */
+r2_lane_t *r2_rx_lane(r2_net_t *net, uint64_t connection);
+/** The short form tells the end of a message's number: puts all of it into the header. */
+void r2_rx_number(const r2_lane_t *lane, r2_wire_header_t *header, bool is_short);
 void r2_rx_deferred(r2_link_t *link);
 void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match);
 void r2_rx_free(r2_link_t *link);

@@ -112,6 +112,7 @@ r2_rx_match_t *r2_rx_match(r2_link_t *link, const r2_tag_t *tag)
 void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
 {
     r2_table_remove(&link->rx.matches, match);
+    r2_landing_off(link, match);
     r2_rx_expected(link, match);
     r2_place_drop(link, match);
     r2_grant_end(link, match);
@@ -191,7 +192,7 @@ void r2_rx_write(r2_link_t *link, r2_rx_match_t *match, uint64_t offset, const v
 {
     if (r2_rx_sinks(match)) {
         match->sink(match->arg, offset, data, bytes);
-    } else if (bytes > 0) {
+    } else if (bytes > 0 && data != match->data + offset) { /* else it landed there */
         memcpy(match->data + offset, data, bytes);
     }
     if (eager) {

@@ -11,7 +11,8 @@
  *   unexpected                            messages that nobody waits for yet
  *   link relay_lane unread item           a link; its relay lane; what lies unread; queues
  *   ack_state control                     what a lane has received; control packets
- *   place put fetch                       memory that peers put to, and puts to theirs; a GPU's
+ *   place put fetch landing               memory that peers put to, and puts to theirs; a GPU's;
+ *                                         memory that lanes read to
  *   tx_packet credit grant                packets; credit that we have, credit that we give
  *   lane idle place_end                   life of a lane; silence; receives that are given up
  *   local rx_match local_rx               posted receives and their messages; messages within the
@@ -22,7 +23,7 @@
  *   presence relay_call hello             is the peer there; how lanes to it are opened
  *   relay_forward relay_way               for others, and through others
  *   lane_timer net_health timer           what is due; what the detector orders
- *   relay rx read net                     what arrives; the progress pass that drives everything
+ *   relay rx rx_land read net             what arrives; the progress pass that drives everything
  */
 #ifndef R2_LINK_STATE_H
 #define R2_LINK_STATE_H

@@ -120,6 +120,15 @@ static void r2_real_ep_close(r2_tp_ep_t *ep)
     r2_real_ops(ep)->ep_close(ep);
 }
 
+static void r2_real_ep_land_off(r2_tp_ep_t *ep)
+{
+    const r2_tp_ops_t *ops = r2_real_ops(ep);
+
+    if (NULL != ops->ep_land_off) {
+        ops->ep_land_off(ep);
+    }
+}
+
 static r2_status_t r2_real_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
 {
     return r2_real_ops(ep)->send(ep, op);
@@ -171,6 +180,7 @@ static const r2_tp_ops_t real_ops = {
     .ep_address = r2_real_ep_address,
     .ep_connect = r2_real_ep_connect,
     .ep_close = r2_real_ep_close,
+    .ep_land_off = r2_real_ep_land_off,
     .send = r2_real_send,
     .ep_reads_gpus = r2_real_ep_reads_gpus,
     .grant = r2_real_grant,

@@ -53,5 +53,6 @@ const r2_tp_ops_t r2_tcp_ops = {
     .ep_address = r2_tcp_ep_address,
     .ep_connect = r2_tcp_ep_connect,
     .ep_close = r2_tcp_ep_close,
+    .ep_land_off = r2_tcp_ep_land_off,
     .send = r2_tcp_send,
 };

@@ -19,6 +19,8 @@
 #define R2_TCP_MAGIC UINT64_C(0x72327463702d3031) /* "r2tcp-01" */
 /* Bytes read beyond a long packet: what begins there is copied once. */
 #define R2_TCP_AHEAD_BYTES 4096u
+/* Packets of which so many bytes are still to come may land where they belong. */
+#define R2_TCP_LAND_BYTES 16384u
 /* Packets of up to so many bytes are awaited by reading, longer ones with the epoll set. */
 #define R2_TCP_HOT_BYTES 36864u
 /* Sockets that have not said yet for which endpoint they are, of one worker, beyond those that are
@@ -85,6 +87,8 @@ typedef struct r2_tcp_packet {
     struct r2_tcp_packet *next; /* in worker->spare */
     size_t got_bytes;           /* with the frame */
     size_t need_bytes;          /* the frame's, then the packet's with it */
+    char *landing;              /* borrowed: where the data is instead; NULL: in bytes */
+    bool asked;                 /* whether it may land */
     r2_tcp_frame_t frame;
     char bytes[]; /* header and data: R2_TP_HEADER_MAX and the device's segment */
 } r2_tcp_packet_t;
@@ -224,6 +228,8 @@ void r2_tcp_withdraw(r2_tcp_ep_t *ep);
 /** Reads what has come, and hands up the packets in it. @return their number, at least 1 if
  * anything came. */
 unsigned r2_tcp_receive(r2_tcp_ep_t *ep);
+
+void r2_tcp_ep_land_off(r2_tp_ep_t *ep);
 
 extern const r2_tp_ops_t r2_tcp_ops;
 

@@ -27,6 +27,8 @@ r2_tcp_packet_t *r2_tcp_packet_get(r2_tcp_worker_t *worker)
     if (NULL != packet) {
         packet->got_bytes = 0;
         packet->need_bytes = sizeof(packet->frame);
+        packet->landing = NULL;
+        packet->asked = false;
     }
     return packet;
 }

@@ -22,13 +22,55 @@ static size_t r2_tcp_frame_bytes(const r2_tcp_worker_t *worker, const r2_tcp_fra
                : 0;
 }
 
-static void r2_tcp_hand_up(r2_tcp_ep_t *ep, const r2_tcp_frame_t *frame, const char *bytes)
+static void r2_tcp_hand_up(r2_tcp_ep_t *ep, const r2_tcp_frame_t *frame, const char *header,
+                           const char *data)
 {
     const r2_tcp_worker_t *worker = ep->worker;
 
     ep->last_bytes = sizeof(*frame) + frame->header_bytes + frame->data_bytes;
-    worker->callbacks.received(worker->arg, bytes, frame->header_bytes, bytes + frame->header_bytes,
-                               frame->data_bytes);
+    worker->callbacks.received(worker->arg, header, frame->header_bytes, data, frame->data_bytes);
+}
+
+/** Bytes in front of a packet's data. */
+static size_t r2_tcp_head_bytes(const r2_tcp_packet_t *packet)
+{
+    return sizeof(packet->frame) + packet->frame.header_bytes;
+}
+
+/** Asks, once its header is there, whether a packet may land, and moves there what has come. */
+static void r2_tcp_land(r2_tcp_ep_t *ep)
+{
+    const r2_tcp_worker_t *worker = ep->worker;
+    r2_tcp_packet_t *packet = ep->packet;
+    size_t head_bytes;
+
+    if (packet->asked || packet->got_bytes < sizeof(packet->frame) ||
+        packet->need_bytes - packet->got_bytes < R2_TCP_LAND_BYTES) {
+        return;
+    }
+    head_bytes = r2_tcp_head_bytes(packet);
+    if (packet->got_bytes < head_bytes || NULL == worker->callbacks.land) {
+        return;
+    }
+    packet->asked = true;
+    packet->landing = worker->callbacks.land(worker->arg, packet->bytes, packet->frame.header_bytes,
+                                             packet->frame.data_bytes);
+    if (NULL != packet->landing && packet->got_bytes > head_bytes) {
+        memcpy(packet->landing, packet->bytes + packet->frame.header_bytes,
+               packet->got_bytes - head_bytes);
+    }
+}
+
+void r2_tcp_ep_land_off(r2_tp_ep_t *tp_ep)
+{
+    r2_tcp_ep_t *ep = (r2_tcp_ep_t *) (void *) tp_ep;
+    r2_tcp_packet_t *packet = ep->packet;
+
+    if (NULL != packet && NULL != packet->landing) {
+        memcpy(packet->bytes + packet->frame.header_bytes, packet->landing,
+               packet->got_bytes - r2_tcp_head_bytes(packet));
+        packet->landing = NULL;
+    }
 }
 
 /** After more of it has come: hands the packet up if it is whole. @return packets handed up. */
@@ -44,10 +86,13 @@ static unsigned r2_tcp_packet_got(r2_tcp_ep_t *ep)
         }
     }
     if (packet->got_bytes < packet->need_bytes) {
+        r2_tcp_land(ep);
         return 0;
     }
     ep->packet = NULL;
-    r2_tcp_hand_up(ep, &packet->frame, packet->bytes);
+    r2_tcp_hand_up(ep, &packet->frame, packet->bytes,
+                   NULL != packet->landing ? packet->landing
+                                           : packet->bytes + packet->frame.header_bytes);
     r2_tcp_packet_put(ep->worker, packet);
     return 1;
 }
@@ -55,9 +100,11 @@ static unsigned r2_tcp_packet_got(r2_tcp_ep_t *ep)
 /** Where the next byte of a packet goes. */
 static char *r2_tcp_packet_end(r2_tcp_packet_t *packet)
 {
-    return packet->got_bytes < sizeof(packet->frame)
-               ? (char *) &packet->frame + packet->got_bytes
-               : packet->bytes + packet->got_bytes - sizeof(packet->frame);
+    if (packet->got_bytes < sizeof(packet->frame)) {
+        return (char *) &packet->frame + packet->got_bytes;
+    }
+    return NULL != packet->landing ? packet->landing + packet->got_bytes - r2_tcp_head_bytes(packet)
+                                   : packet->bytes + packet->got_bytes - sizeof(packet->frame);
 }
 
 /** Adds to a packet. @return bytes that it takes. */
@@ -84,7 +131,8 @@ static unsigned r2_tcp_take_apart(r2_tcp_ep_t *ep, const char *from, size_t byte
             whole = r2_tcp_frame_bytes(ep->worker, &frame);
         }
         if (0 != whole && whole <= bytes) {
-            r2_tcp_hand_up(ep, &frame, from + sizeof(frame));
+            r2_tcp_hand_up(ep, &frame, from + sizeof(frame),
+                           from + sizeof(frame) + frame.header_bytes);
             ++count;
         } else {
             if (NULL == ep->packet) {
@@ -103,14 +151,26 @@ static unsigned r2_tcp_take_apart(r2_tcp_ep_t *ep, const char *from, size_t byte
     return count;
 }
 
+/**
+ * Of a long packet no more than it takes to know where the rest goes, of others all there is.
+ * @return bytes to read at once where no packet has begun.
+ */
+static size_t r2_tcp_first_bytes(const r2_tcp_ep_t *ep)
+{
+    const size_t room =
+        sizeof(r2_tcp_frame_t) + R2_TP_HEADER_MAX + ep->worker->device->segment_bytes;
+
+    if (ep->last_bytes > R2_TCP_LAND_BYTES) {
+        return R2_TCP_AHEAD_BYTES;
+    }
+    return ep->last_bytes > R2_TCP_AHEAD_BYTES ? r2_min(ep->last_bytes + R2_TCP_AHEAD_BYTES, room)
+                                               : room;
+}
+
 /** One read while nothing is left of a packet: into memory for one. @return as recv(). */
 static ssize_t r2_tcp_read_next(r2_tcp_ep_t *ep, r2_tcp_packet_t *packet, unsigned *count_p)
 {
-    const size_t room =
-        sizeof(packet->frame) + R2_TP_HEADER_MAX + ep->worker->device->segment_bytes;
-    const size_t wants =
-        ep->last_bytes > R2_TCP_AHEAD_BYTES ? ep->last_bytes + R2_TCP_AHEAD_BYTES : room;
-    const ssize_t got = recv(ep->fd, &packet->frame, r2_min(wants, room), MSG_DONTWAIT);
+    const ssize_t got = recv(ep->fd, &packet->frame, r2_tcp_first_bytes(ep), MSG_DONTWAIT);
     char *from = (char *) &packet->frame;
     size_t whole;
 
@@ -125,6 +185,7 @@ static ssize_t r2_tcp_read_next(r2_tcp_ep_t *ep, r2_tcp_packet_t *packet, unsign
     if (packet->got_bytes < whole) {
         packet->need_bytes = whole;
         ep->packet = packet; /* begun where it is to be */
+        r2_tcp_land(ep);
         return got;
     }
     *count_p += r2_tcp_take_apart(ep, from, packet->got_bytes);
@@ -142,6 +203,10 @@ static ssize_t r2_tcp_read_rest(r2_tcp_ep_t *ep, unsigned *count_p)
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = r2_array_count(parts)};
     const ssize_t got = recvmsg(ep->fd, &message, MSG_DONTWAIT);
 
+    if (got < 0 && EFAULT == errno && NULL != packet->landing) {
+        r2_tcp_ep_land_off((r2_tp_ep_t *) (void *) ep); /* who gave that memory finds out itself */
+        errno = EAGAIN;
+    }
     if (got <= 0) {
         return got;
     }
@@ -173,6 +238,11 @@ unsigned r2_tcp_receive(r2_tcp_ep_t *ep)
         return 0;
     }
     got = NULL != packet ? r2_tcp_read_next(ep, packet, &count) : r2_tcp_read_rest(ep, &count);
+    if (got > 0 && NULL != packet && NULL != ep->packet && ep->packet->asked) {
+        const ssize_t more = r2_tcp_read_rest(ep, &count);
+
+        got = more > 0 || (more < 0 && (EAGAIN == errno || EINTR == errno)) ? got : more;
+    }
     if (got <= 0) {
         if (0 == got || (EAGAIN != errno && EINTR != errno)) {
             r2_tcp_ep_fail(ep, 0 == got ? R2_ERR_LANE_DOWN : r2_tcp_status(errno));

@@ -76,7 +76,7 @@ bool r2_tp_ucx_opens(const char *name, const char *tls)
 {
     const r2_tp_device_config_t config = {
         .name = name, .tls = tls, .segment_bytes = TRIAL_BYTES, .gid_index = -1};
-    const r2_tp_callbacks_t callbacks = {NULL, NULL};
+    const r2_tp_callbacks_t callbacks = {.received = NULL};
     r2_tp_device_t *device;
     r2_tp_worker_t *worker;
     r2_status_t status;

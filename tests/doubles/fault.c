@@ -188,6 +188,11 @@ static r2_status_t fault_ep_connect(r2_tp_ep_t *ep, const void *address, size_t 
     return fault_inner_ops(ep->worker)->ep_connect(ep->inner, address, address_bytes);
 }
 
+static void fault_ep_land_off(r2_tp_ep_t *ep)
+{
+    fault_inner_ops(ep->worker)->ep_land_off(ep->inner);
+}
+
 static void fault_ep_close(r2_tp_ep_t *ep)
 {
     fault_inner_ops(ep->worker)->ep_close(ep->inner);
@@ -424,6 +429,7 @@ r2_tp_t r2_tp_fault_transport(r2_tp_fault_t *fault)
         .ep_address = fault_ep_address,
         .ep_connect = fault_ep_connect,
         .ep_close = fault_ep_close,
+        .ep_land_off = fault_ep_land_off,
         .send = fault_send,
         .grant = fault_grant,
         .ungrant = fault_ungrant,

@@ -325,6 +325,7 @@ static void sim_ep_close(r2_tp_ep_t *ep)
         r2_sim_fail(r2_sim_of_worker(worker), "node %u: endpoint closed inside a callback",
                     worker->device->node);
     }
+    r2_sim_ep_land_off(ep);
     sim_cancel(ep);
     sim_close(ep);
 }
@@ -398,6 +399,7 @@ const r2_tp_ops_t r2_sim_tp_ops = {
     .ep_address = sim_ep_address,
     .ep_connect = sim_ep_connect,
     .ep_close = sim_ep_close,
+    .ep_land_off = r2_sim_ep_land_off,
     .send = r2_sim_send,
     .ep_reads_gpus = sim_ep_reads_gpus,
     .grant = r2_sim_grant,

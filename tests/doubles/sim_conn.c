@@ -310,6 +310,8 @@ bool r2_sim_conn_push(r2_tp_ep_t *ep, const r2_tp_send_t *op, const r2_sim_put_t
     packet->next = NULL;
     packet->ep = ep;
     packet->put = *put;
+    packet->landing = NULL;
+    packet->asked = false;
     packet->header = packet->bytes + shift;
     packet->data = packet->header + op->header_bytes;
     packet->header_bytes = op->header_bytes;

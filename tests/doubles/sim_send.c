@@ -175,6 +175,55 @@ r2_status_t r2_sim_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
 
 /* ---- progress ---- */
 
+/* Packets of so many bytes land, over what is no RDMA. */
+#define SIM_LAND_BYTES 16384u
+
+/*
+ * The first half of a long packet may be written to where it belongs, and leaves nothing here; the
+ * rest follows in the next progress call. @return true: it was.
+ */
+static bool sim_lands(r2_tp_worker_t *worker, r2_sim_packet_t *packet)
+{
+    r2_sim_node_t *node = r2_sim_node_of(worker);
+
+    if (packet->asked || 0 != packet->put.key || packet->data_bytes < SIM_LAND_BYTES ||
+        worker->device->is_rdma || NULL == worker->callbacks.land) {
+        return false;
+    }
+    packet->asked = true;
+    ++node->callbacks;
+    packet->landing = worker->callbacks.land(worker->arg, packet->header, packet->header_bytes,
+                                             packet->data_bytes);
+    --node->callbacks;
+    if (NULL != packet->landing) {
+        memcpy(packet->landing, packet->data, packet->data_bytes / 2);
+        memset(packet->data, 0xdb, packet->data_bytes / 2);
+    }
+    return NULL != packet->landing;
+}
+
+void r2_sim_ep_land_off(r2_tp_ep_t *ep)
+{
+    r2_sim_packet_t *packet = ep->worker->received.head;
+
+    if (NULL != packet && NULL != packet->landing && packet->ep->worker == ep->peer) {
+        memcpy(packet->data, packet->landing, packet->data_bytes / 2);
+        packet->landing = NULL;
+    }
+}
+
+/* @return where the data of a packet are that is whole. */
+static const void *sim_landed(const r2_sim_packet_t *packet)
+{
+    const size_t half = packet->data_bytes / 2;
+
+    if (NULL == packet->landing) {
+        return packet->data;
+    }
+    memcpy(packet->landing + half, packet->data + half, packet->data_bytes - half);
+    return packet->landing;
+}
+
 static unsigned sim_receive(r2_tp_worker_t *worker)
 {
     r2_sim_t *sim = r2_sim_of_worker(worker);
@@ -186,6 +235,9 @@ static unsigned sim_receive(r2_tp_worker_t *worker)
         size_t bytes = r2_sim_packet_bytes(packet);
         size_t data_bytes = 0 == packet->put.key ? packet->data_bytes : 0;
 
+        if (sim_lands(worker, packet)) {
+            return events + 1;
+        }
         worker->received.head = packet->next;
         if (bytes > worker->device->segment_bytes) {
             r2_sim_fail(sim, "node %u: packet of %zu bytes is too long for its segments of %zu",
@@ -198,7 +250,7 @@ static unsigned sim_receive(r2_tp_worker_t *worker)
         r2_sim_conn_read(packet->ep, bytes);
         ++node->callbacks;
         worker->callbacks.received(worker->arg, packet->header, packet->header_bytes,
-                                   0 == data_bytes ? NULL : packet->data, data_bytes);
+                                   0 == data_bytes ? NULL : sim_landed(packet), data_bytes);
         --node->callbacks;
         memset(packet->bytes, 0xdb, bytes);
         free(packet);

@@ -43,6 +43,8 @@ typedef struct r2_sim_packet {
     struct r2_sim_packet *next;
     struct r2_tp_ep *ep; /* borrowed: who sent it; tombstones stay until the end */
     r2_sim_put_t put;    /* its data are written where it arrives */
+    char *landing;       /* borrowed: half of its data is there, and not here; or NULL */
+    bool asked;          /* whether it may land */
     uint8_t *header;     /* into bytes[], misaligned on purpose */
     uint8_t *data;       /* into bytes[] */
     size_t header_bytes, data_bytes;
@@ -203,6 +205,7 @@ void r2_sim_ep_waits(r2_tp_ep_t *ep);
 extern const r2_tp_ops_t r2_sim_tp_ops;
 r2_status_t r2_sim_send(r2_tp_ep_t *ep, r2_tp_send_t *op);
 unsigned r2_sim_worker_progress(r2_tp_worker_t *worker);
+void r2_sim_ep_land_off(r2_tp_ep_t *ep);
 /** Sends, or puts where put->key is not 0. */
 r2_status_t r2_sim_give(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_sim_put_t *put);
 /** Has the worker an endpoint in this list that leads to another one? */

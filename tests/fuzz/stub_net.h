@@ -47,6 +47,7 @@ typedef struct stub_net {
     bool mute;            /* the workers' descriptors, if there are any, do not tell of input */
     const struct r2_tp_worker *busy; /* each look at it finds something; NULL: at none */
     uint32_t looks;                  /* calls of worker_progress() */
+    uint32_t lands_off;              /* calls of ep_land_off() */
     uint32_t arms;                   /* calls of worker_arm() */
     bool no_device;                  /* no endpoint can be made */
     bool no_room;                    /* there are no descriptors */

@@ -178,6 +178,11 @@ static r2_status_t stub_ep_connect(r2_tp_ep_t *ep, const void *address, size_t a
     return STUB_BROKEN == ep->stub->mode ? R2_ERR_NO_DEVICE : R2_OK;
 }
 
+static void stub_ep_land_off(r2_tp_ep_t *ep)
+{
+    ++ep->worker->stub->lands_off;
+}
+
 static void stub_ep_close(r2_tp_ep_t *ep)
 {
     fuzz_check(!ep->stub->net.in_callback);
@@ -249,6 +254,7 @@ const r2_tp_ops_t stub_tp_ops = {
     .ep_address = stub_ep_address,
     .ep_connect = stub_ep_connect,
     .ep_close = stub_ep_close,
+    .ep_land_off = stub_ep_land_off,
     .send = stub_send,
     .grant = stub_grant,
     .ungrant = stub_ungrant,

@@ -60,7 +60,7 @@ STAGED = ("test_exec_staged", "test_exec_rows", "test_exec", "test_exec_device",
 # The transport over RDMA: its test with the NIC of tests/softverbs, which the build has.
 RC = "test_tp_ucx"
 RC_PARTS = ["tp_closing", "tp_memory", "tp_processes", "tp_put", "tp_rail", "tp_rdma",
-            "tp_sides", "tp_tcp"]
+            "tp_land", "tp_sides", "tp_tcp"]
 # Tests with an allocator of their own, in place of the simulator's.
 STARVING = ("test_control",)
 # Functions that tests have in place of the C library's.

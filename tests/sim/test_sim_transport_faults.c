@@ -246,7 +246,7 @@ static void dead_rail_gives_no_device_but_an_endpoint(void **state)
 {
     r2_tp_device_config_t config = {.name = "rail1", .segment_bytes = SEGMENT};
     r2_tp_device_config_t unknown = {.name = "rail7", .segment_bytes = SEGMENT};
-    r2_tp_callbacks_t callbacks = {test_received, test_failed};
+    r2_tp_callbacks_t callbacks = {.received = test_received, .failed = test_failed};
     test_world_t world;
     r2_tp_device_t *device;
     r2_tp_worker_t *worker;

@@ -85,7 +85,7 @@ static bool test_is_application(const void *header, size_t header_bytes)
 
 r2_tp_worker_t *test_new_worker(test_node_t *node)
 {
-    static const r2_tp_callbacks_t callbacks = {test_received, test_failed};
+    static const r2_tp_callbacks_t callbacks = {.received = test_received, .failed = test_failed};
     r2_tp_worker_t *worker;
 
     assert_int_equal(R2_OK, node->tp.ops->worker_create(node->device, &callbacks, node, &worker));

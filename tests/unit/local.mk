@@ -26,6 +26,7 @@ tests_unit_test_tp_ucx_SOURCES = \
     tests/open_files.h \
     tests/unit/test_tp_ucx.c \
     tests/unit/tp_closing.c \
+    tests/unit/tp_land.c \
     tests/unit/tp_memory.c \
     tests/unit/tp_processes.c \
     tests/unit/tp_put.c \
@@ -340,6 +341,11 @@ check_PROGRAMS += tests/unit/test_credit
 tests_unit_test_credit_SOURCES = tests/unit/test_credit.c $(stub_net_sources)
 tests_unit_test_credit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_credit_LDADD = $(R2_TEST_LIBS)
+
+check_PROGRAMS += tests/unit/test_land
+tests_unit_test_land_SOURCES = tests/unit/test_land.c $(stub_net_sources)
+tests_unit_test_land_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_land_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_sink
 tests_unit_test_sink_SOURCES = tests/unit/test_sink.c $(stub_net_sources)

@@ -136,7 +136,7 @@ static r2_status_t join(r2_tp_t *tp, r2_tp_ep_t *from, r2_tp_ep_t *to)
 static int open_with(size_t room)
 {
     const r2_tp_device_config_t config = {.name = "lo", .segment_bytes = 16384};
-    const r2_tp_callbacks_t callbacks = {received, failed};
+    const r2_tp_callbacks_t callbacks = {.received = received, .failed = failed};
     r2_tp_device_t *device;
     r2_tp_worker_t *worker;
     size_t used;
@@ -214,7 +214,7 @@ static size_t most_in_use(r2_tp_t *tp, r2_tp_worker_t *const workers[2])
 static int take_lanes(size_t local)
 {
     const r2_tp_device_config_t config = {.name = 0 == local ? "lo" : NULL, .segment_bytes = 16384};
-    const r2_tp_callbacks_t callbacks = {received, failed};
+    const r2_tp_callbacks_t callbacks = {.received = received, .failed = failed};
     r2_tp_worker_t *workers[2];
     r2_tp_ep_t *ends[2];
     r2_tp_device_t *device;

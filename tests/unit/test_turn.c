@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "link/turn.h"
+#include "link/tx.h"
 #include "stub_net.h"
 
 #define HALF  (R2_TURN_BYTES / 2)

@@ -35,7 +35,8 @@ static void rail_on_failure(void *arg, void *ep_arg, r2_status_t status)
 
 static void rail_open(r2_rail_t *rail)
 {
-    static const r2_tp_callbacks_t rail_callbacks = {rail_on_packet, rail_on_failure};
+    static const r2_tp_callbacks_t rail_callbacks = {.received = rail_on_packet,
+                                                     .failed = rail_on_failure};
     const r2_nic_t nic = {.name = "lo", .rdma = "soft0:1", .tls = "rc_verbs", .carrier = true};
 
     r2_rail_init(rail, 0, &nic, &tp, &rail_callbacks, SEGMENT_MAX, -1, NULL, NULL);

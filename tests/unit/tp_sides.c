@@ -38,9 +38,25 @@ static void on_received(void *arg, const void *header, size_t header_bytes, cons
         (0 != data_bytes && 0 != memcmp(data, pattern + h.number % 251, data_bytes))) {
         ++side->wrong;
     }
+    side->landed += NULL != data && data == side->landing;
     ++side->received;
     side->last = h.number;
     side->owed += side->echo;
+}
+
+static void *on_land(void *arg, const void *header, size_t header_bytes, size_t data_bytes)
+{
+    side_t *side = arg;
+    header_t h;
+
+    assert_int_equal(sizeof(h), header_bytes);
+    memcpy(&h, header, sizeof(h));
+    assert_int_equal(h.bytes, data_bytes);
+    if (NULL == side->landing || 0 == h.number % 2) {
+        return NULL;
+    }
+    ++side->landings;
+    return side->landing;
 }
 
 static void on_failed(void *arg, void *ep_arg, r2_status_t status)
@@ -52,7 +68,8 @@ static void on_failed(void *arg, void *ep_arg, r2_status_t status)
     side->failed_arg = ep_arg;
 }
 
-const r2_tp_callbacks_t callbacks = {.received = on_received, .failed = on_failed};
+const r2_tp_callbacks_t callbacks = {
+    .received = on_received, .land = on_land, .failed = on_failed};
 
 static void on_sent(r2_tp_send_t *op, r2_status_t status)
 {

@@ -47,8 +47,10 @@ typedef struct side {
     uint32_t received, wrong, last; /* packets; number of the last one */
     uint32_t failed;                /* calls of failed() */
     void *failed_arg;
-    bool echo;     /* answers each packet */
-    uint32_t owed; /* answers to send */
+    char *landing;             /* where data of odd packets land; NULL: nowhere */
+    uint32_t landings, landed; /* packets that began to land there, and that were told so */
+    bool echo;                 /* answers each packet */
+    uint32_t owed;             /* answers to send */
 } side_t;
 
 extern r2_tp_t tp;
@@ -121,7 +123,16 @@ extern bool refuses_all, opens_none, connects_none;
 
 /* ---- tp_tcp.c ---- */
 
+/** Says something in portions of so many bytes, and lets the worker look at each. */
+void say(int fd, const void *what, size_t bytes, size_t portion, side_t *hearer);
+/** A side whose peer is played by this test. @return the peer's socket. */
+int play_peer(side_t *side, size_t portion);
+/** Packets of the test, one behind the other, as they travel. @return bytes. */
+size_t write_packets(char *to, const uint32_t *lengths, uint32_t count);
 void test_portions(void **state);
+void test_landing(void **state);
+void test_landing_off(void **state);
+void test_landing_fails(void **state);
 void test_wrong_frames(void **state);
 void test_strangers(void **state);
 void test_wrong_peer(void **state);

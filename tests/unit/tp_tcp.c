@@ -48,7 +48,7 @@ static void progress(side_t *side)
 }
 
 /** Says something in portions of so many bytes, and lets the worker look at each. */
-static void say(int fd, const void *what, size_t bytes, size_t portion, side_t *hearer)
+void say(int fd, const void *what, size_t bytes, size_t portion, side_t *hearer)
 {
     for (size_t at = 0; at < bytes; at += portion) {
         const size_t now = r2_min(portion, bytes - at);
@@ -77,7 +77,7 @@ static bool is_closed(int fd, side_t *hearer)
 }
 
 /** A side whose peer is played by this test. @return the peer's socket. */
-static int play_peer(side_t *side, size_t portion)
+int play_peer(side_t *side, size_t portion)
 {
     const r2_tcp_address_t us = {.token = {0, 1}};
     r2_tcp_greeting_t greeting = {.magic = R2_TCP_MAGIC, .from = us.token};
@@ -96,7 +96,7 @@ static int play_peer(side_t *side, size_t portion)
 }
 
 /** Packets of the test, one behind the other, as they travel. @return bytes. */
-static size_t write_packets(char *to, const uint32_t *lengths, uint32_t count)
+size_t write_packets(char *to, const uint32_t *lengths, uint32_t count)
 {
     char *end = to;
 

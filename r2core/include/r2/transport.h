@@ -38,6 +38,13 @@ typedef struct r2_tp_callbacks {
     void (*received)(void *arg, const void *header, size_t header_bytes, const void *data,
                      size_t data_bytes);
     /**
+     * NULL: never asked. The header of a packet came, and most of its data is still to come.
+     * @return where all of its data may go; received() tells of it there. Until then, or until
+     * ep_land_off() or the endpoint fails or is closed, the transport writes there. NULL: nowhere
+     * but into memory of the transport's.
+     */
+    void *(*land)(void *arg, const void *header, size_t header_bytes, size_t data_bytes);
+    /**
      * An endpoint that was connected failed; only notes it. The owner closes it later, outside of
      * any callback.
      */
@@ -165,6 +172,11 @@ typedef struct r2_tp_ops {
      * the call. Never called from inside a callback.
      */
     void (*ep_close)(r2_tp_ep_t *ep);
+    /**
+     * NULL: no packet lands. Also inside of a callback. What lands by this endpoint goes on in
+     * memory of the transport's, with what has come of it: what land() returned is its owner's.
+     */
+    void (*ep_land_off)(r2_tp_ep_t *ep);
     /**
      * Sends one packet of at most segment_bytes.
      * @return R2_OK: done, op is the caller's again, `sent` is not called; R2_IN_PROGRESS: `sent`
