@@ -327,6 +327,10 @@ tests_unit_test_link_end_SOURCES = tests/unit/test_link_end.c $(stub_net_sources
 tests_unit_test_link_end_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_link_end_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_rates
+tests_unit_test_rates_SOURCES = tests/unit/test_rates.c $(stub_net_sources)
+tests_unit_test_rates_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_rates_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_turn
 tests_unit_test_turn_SOURCES = tests/unit/test_turn.c $(stub_net_sources)
 tests_unit_test_turn_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
