@@ -429,13 +429,13 @@ tests_unit_test_topology_text_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools
 tests_unit_test_topology_text_LDADD = libr2flow.la $(R2_PLAN_TEST_LIBS) -lm
 check_PROGRAMS += tests/unit/test_health tests/unit/test_notices tests/unit/test_probers
 tests_unit_test_notices_SOURCES = tests/unit/test_notices.c tests/unit/health_world.c \
-    tests/unit/health_world.h
+    tests/unit/health_judge.c tests/unit/health_world.h
 tests_unit_test_notices_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_probers_SOURCES = tests/unit/test_probers.c tests/unit/health_world.c \
-    tests/unit/health_world.h
+    tests/unit/health_judge.c tests/unit/health_world.h
 tests_unit_test_probers_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_health_SOURCES = tests/unit/test_health.c tests/unit/health_world.c \
-    tests/unit/health_world.h
+    tests/unit/health_judge.c tests/unit/health_world.h
 tests_unit_test_health_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_mesh_netns
 tests_unit_test_mesh_netns_SOURCES = tests/unit/test_mesh_netns.c tests/unit/moved_clock.h \
@@ -448,7 +448,7 @@ tests_unit_test_posts_LDADD = $(R2_TEST_LIBS)
 # What help texts say about health
 check_PROGRAMS += tests/unit/test_describe
 tests_unit_test_describe_SOURCES = tests/unit/test_describe.c tests/unit/health_world.c \
-    tests/unit/health_world.h
+    tests/unit/health_judge.c tests/unit/health_world.h
 tests_unit_test_describe_LDADD = $(R2_TEST_LIBS)
 
 # Whom one process tells what
