@@ -11,6 +11,7 @@ the machine.
 """
 
 import argparse
+import contextlib
 import glob
 import json
 import os
@@ -185,7 +186,8 @@ class Run:
     def close(self):
         """Nothing is left of it."""
         for pid in self.job.ranks().values() if self.job.child.poll() is None else ():
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):   # a rank that has died
+                os.kill(pid, signal.SIGCONT)
         self.job.kill()
         heal_all()
         Job.all.remove(self.job)
