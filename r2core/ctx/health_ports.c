@@ -130,6 +130,13 @@ static bool r2_health_mute(void *arg, uint32_t host, uint32_t rail)
     return mute;
 }
 
+static bool r2_health_own_mute(void *arg, uint32_t rail)
+{
+    const r2_ctx_health_t *health = arg;
+
+    return r2_net_is_own_mute(&health->core->net, rail);
+}
+
 static uint64_t r2_health_delivered_ns(void *arg, uint32_t host, uint32_t rail)
 {
     const r2_ctx_health_t *health = arg;
@@ -311,6 +318,7 @@ void r2_ctx_health_ports(r2_ctx_health_t *health, r2_health_ports_t *ports_p)
         .path_state = r2_health_path_state,
         .delivered_ns = r2_health_delivered_ns,
         .mute = r2_health_mute,
+        .own_mute = r2_health_own_mute,
         .unprobed = r2_health_unprobed,
         .carrier = r2_health_carries,
         .peer_gone = r2_health_peer_gone,

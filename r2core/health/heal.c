@@ -162,7 +162,6 @@ static void r2_heal_probe(r2_health_t *health, r2_heal_t *heal, uint64_t now_ns)
 static bool r2_heal_is_tried(const r2_health_t *health, const r2_heal_t *heal)
 {
     const r2_health_ports_t *ports = &health->ports;
-    bool tried = false;
 
     if (NULL == ports->mute) {
         return false;
@@ -170,11 +169,7 @@ static bool r2_heal_is_tried(const r2_health_t *health, const r2_heal_t *heal)
     if (r2_outage_is_path(health, heal)) {
         return ports->mute(ports->arg, heal->host, heal->rail);
     }
-    for (uint32_t host = 0; r2_heal_is_unprobed(health, heal) && host < health->hosts->host_count;
-         ++host) {
-        tried = tried || (host != health->own_host && ports->mute(ports->arg, host, heal->rail));
-    }
-    return tried;
+    return r2_heal_is_unprobed(health, heal) && ports->own_mute(ports->arg, heal->rail);
 }
 
 void r2_heal_tick(r2_health_t *health, uint64_t now_ns)

@@ -71,6 +71,9 @@ typedef struct r2_health_ports {
      * than probes, is tried, also again and again, and is not up. NULL: there is no such lane.
      */
     bool (*mute)(void *arg, uint32_t host, uint32_t rail);
+    /** The same of lanes over a rail of ours, to whatever host: others may number theirs in another
+     * way. NULL, too, where mute is. */
+    bool (*own_mute)(void *arg, uint32_t rail);
     /**
      * True if nothing but lanes reaches our rail: while none is up it cannot be probed, and lanes
      * are tried instead. NULL: all can be probed.

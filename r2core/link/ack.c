@@ -128,7 +128,7 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
         return;
     }
     r2_ack_note_gap(lane, newest_seq);
-    r2_rates_acked(lane, acked_bytes);
+    r2_rates_acked(lane, acked_bytes, oldest_ns);
     took_ns = net->now_ns - oldest_ns;
     took_ns -= r2_min(took_ns, (uint64_t) header->ack_held_us * R2_NS_PER_US);
     r2_delivery_acked(lane, acked_bytes, in_doubt ? 0 : took_ns);

@@ -332,11 +332,16 @@ void r2_idle_judge(r2_lane_t *lane, bool rested)
     lane->connect.judged_ns = 0;
 }
 
+/* A device that was away for a moment is not dead: the next attempt tells. */
 void r2_idle_nothing_opens(r2_lane_t *lane)
 {
-    lane->connect.in_vain = true;
     if (lane->connect.renewed) {
-        lane->connect.unproved = R2_UNPROVED_MAX;
+        lane->connect.unproved = (uint8_t) r2_min(lane->connect.unproved + 1u, R2_UNPROVED_MAX);
+    }
+    if (lane->connect.renewed && lane->connect.unproved < R2_UNPROVED_MAX) {
+        r2_idle_await(lane);
+    } else {
+        lane->connect.in_vain = true;
     }
 }
 

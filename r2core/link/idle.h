@@ -87,7 +87,8 @@ static inline void r2_idle_settle(r2_lane_t *lane)
 }
 /** What it was. @param rested the peer has closed it; false: it failed. */
 void r2_idle_judge(r2_lane_t *lane, bool rested);
-/** No connection can be made here, and that the peer calls changes nothing: it failed. */
+/** No connection can be made here. If none can be made next time either, the lane has failed, and
+ * that the peer calls changes nothing. */
 void r2_idle_nothing_opens(r2_lane_t *lane);
 /** Nobody has told in time: it failed if a call did, unless the peer has got the question now. */
 void r2_idle_judge_late(r2_lane_t *lane);

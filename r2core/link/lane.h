@@ -83,6 +83,7 @@ typedef struct r2_lane_load {
     uint64_t ns, bytes;   /* loaded time and acknowledged bytes of this interval */
     uint64_t bytes_per_s; /* newest rate; 0 = none yet */
     uint32_t packets;     /* acknowledgements of this interval */
+    uint32_t kept;        /* looks of this interval that left something in flight */
 } r2_lane_load_t;
 
 /** What a lane delivered while anything was in flight on it (delivery.c). */

@@ -198,16 +198,35 @@ uint64_t r2_net_delivered_beside_ns(const r2_net_t *net, uint32_t rank, uint32_t
     return newest_ns;
 }
 
+static bool r2_lane_is_mute(const r2_lane_t *lane)
+{
+    if (!lane->is_rdma || lane->state >= R2_LANE_UP) {
+        return false;
+    }
+    return R2_LANE_WIRING == lane->state ||
+           (R2_LANE_RESTING != lane->state && lane->connect.failures > 0);
+}
+
 bool r2_net_is_mute(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx)
 {
     const r2_link_t *link = rank < net->size ? net->links[rank] : NULL;
     const r2_lane_t *lane = NULL == link ? NULL : r2_link_lane_of(link, peer_rail_idx);
 
-    if (NULL == lane || !lane->is_rdma || lane->state >= R2_LANE_UP) {
-        return false;
+    return NULL != lane && r2_lane_is_mute(lane);
+}
+
+bool r2_net_is_own_mute(const r2_net_t *net, uint32_t rail_idx)
+{
+    for (uint32_t rank = 0; rank < net->size; ++rank) {
+        const r2_link_t *link = net->links[rank];
+
+        for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
+            if (link->lanes[i].rail->idx == rail_idx && r2_lane_is_mute(&link->lanes[i])) {
+                return true;
+            }
+        }
     }
-    return R2_LANE_WIRING == lane->state ||
-           (R2_LANE_RESTING != lane->state && lane->connect.failures > 0);
+    return false;
 }
 
 static uint64_t r2_link_round_trip_ns(const r2_link_t *link, uint32_t rail_idx)

@@ -208,15 +208,23 @@ static void r2_place_settle(r2_link_t *link, r2_place_t *place)
     }
 }
 
+static bool r2_place_is_unsure_of(const r2_lane_t *lane, const r2_place_t *place)
+{
+    return r2_place_is_granted_to(lane, place) && place->lanes[lane->idx].unsure > 0;
+}
+
 void r2_place_sure(const r2_lane_t *lane, const r2_rx_match_t *match, uint64_t number)
 {
     r2_place_t *place = NULL == match ? NULL : match->place;
 
-    if (NULL == match) {
-        DL_SEARCH_SCALAR(lane->link->rx.places, place, number, number);
+    if (NULL == match) { /* others have no number yet, and any may be a message's */
+        DL_FOREACH(lane->link->rx.places, place) {
+            if (number == place->number && r2_place_is_unsure_of(lane, place)) {
+                break;
+            }
+        }
     }
-    if (NULL != place && r2_place_is_granted_to(lane, place) &&
-        place->lanes[lane->idx].unsure > 0) {
+    if (NULL != place && r2_place_is_unsure_of(lane, place)) {
         --place->lanes[lane->idx].unsure;
         place->lanes[lane->idx].since_ns = lane->link->net->now_ns; /* what is left is younger */
     }

@@ -41,7 +41,7 @@ static void r2_rates_begin(r2_link_t *link)
         r2_lane_load_t *load = &link->lanes[i].tx.load;
 
         load->ns = load->bytes = 0;
-        load->packets = 0;
+        load->packets = load->kept = 0;
     }
 }
 
@@ -60,6 +60,16 @@ static uint64_t r2_rates_of(r2_lane_t *lane)
     return load->ns > 0 ? load->bytes_per_s : 0;
 }
 
+/*
+ * What held a lane up. One that had delivered all that was given to it whenever acknowledgements
+ * were found, would have taken more: its rate is that of its window and of how often this process
+ * or its peer looks, which is not much on a busy host.
+ */
+static bool r2_rates_is_bound(const r2_lane_t *lane)
+{
+    return 2 * lane->tx.load.kept >= lane->link->tx.rates.looks;
+}
+
 /* A lane that came up or came back in this interval has not found its delivery rate yet. */
 static bool r2_rates_counts(const r2_lane_t *lane)
 {
@@ -67,13 +77,41 @@ static bool r2_rates_counts(const r2_lane_t *lane)
            lane->state_ns < lane->link->tx.rates.from_ns;
 }
 
+/* The lane in the middle, of two the better one. @param rates 0: not known. */
+static uint64_t r2_rates_usual(const uint64_t *rates, uint32_t count)
+{
+    uint32_t known = 0;
+    uint64_t usual = 0;
+
+    for (uint32_t i = 0; i < count; ++i) {
+        known += rates[i] > 0 ? 1 : 0;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        uint32_t above = 0;
+
+        for (uint32_t j = 0; j < count; ++j) {
+            above += rates[j] > rates[i] ? 1 : 0;
+        }
+        if (rates[i] > 0 && 2 * above < known && (0 == usual || rates[i] < usual)) {
+            usual = rates[i];
+        }
+    }
+    return usual;
+}
+
 static void r2_rates_report(r2_link_t *link)
 {
     r2_net_t *net = link->net;
+    uint64_t rates[R2_RAILS_MAX + 1], usual; /* a relay lane, too */
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        r2_lane_t *lane = &link->lanes[i];
-        uint64_t bytes_per_s = r2_rates_counts(lane) ? r2_rates_of(lane) : 0;
+        rates[i] = r2_rates_counts(&link->lanes[i]) ? r2_rates_of(&link->lanes[i]) : 0;
+    }
+    usual = r2_rates_usual(rates, link->lane_count);
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+        const uint64_t bytes_per_s =
+            0 == rates[i] || r2_rates_is_bound(lane) ? rates[i] : r2_max(rates[i], usual);
 
         if (bytes_per_s > 0 && NULL != net->upcalls.rate) {
             net->upcalls.rate(net->upcalls.arg, link->rank, lane->rail->idx, true,
@@ -131,7 +169,25 @@ void r2_rates_late(r2_lane_t *lane, uint64_t bytes, uint64_t sent_ns)
     }
 }
 
-void r2_rates_acked(r2_lane_t *lane, uint64_t bytes)
+/* Acknowledgements are found: which lanes still had something in flight after those of last time?
+ * @param lane it has some of them, the oldest of a packet of that time. */
+static void r2_rates_look(const r2_lane_t *lane, uint64_t oldest_ns)
+{
+    r2_link_t *link = lane->link;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        r2_lane_t *at = &link->lanes[i];
+        const uint64_t sent_ns =
+            at == lane ? oldest_ns
+                       : (NULL == at->tx.in_flight ? R2_NEVER_NS : at->tx.in_flight->sent_ns);
+
+        at->tx.load.kept += sent_ns < link->tx.rates.look_ns ? 1 : 0;
+    }
+    link->tx.rates.look_ns = link->net->now_ns;
+    ++link->tx.rates.looks;
+}
+
+void r2_rates_acked(r2_lane_t *lane, uint64_t bytes, uint64_t oldest_ns)
 {
     r2_lane_load_t *load = &lane->tx.load;
     uint64_t now_ns = lane->link->net->now_ns;
@@ -140,8 +196,7 @@ void r2_rates_acked(r2_lane_t *lane, uint64_t bytes)
         return;
     }
     if (now_ns != lane->link->tx.rates.look_ns) {
-        lane->link->tx.rates.look_ns = now_ns;
-        ++lane->link->tx.rates.looks;
+        r2_rates_look(lane, oldest_ns);
     }
     load->ns += now_ns - load->mark_ns;
     load->bytes += bytes;

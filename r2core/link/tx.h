@@ -119,8 +119,8 @@ void r2_net_ack_last(r2_net_t *net);
 /* rates.c */
 /** Chunks wait for room on the lanes, or none does any more. */
 void r2_rates_waiting(r2_link_t *link, bool waiting);
-/** A lane's packets were acknowledged. */
-void r2_rates_acked(r2_lane_t *lane, uint64_t bytes);
+/** A lane's packets were acknowledged. @param oldest_ns when the oldest was sent. */
+void r2_rates_acked(r2_lane_t *lane, uint64_t bytes, uint64_t oldest_ns);
 /** They were, after the lane was taken for broken: it is slow. @param sent_ns of the oldest. */
 void r2_rates_late(r2_lane_t *lane, uint64_t bytes, uint64_t sent_ns);
 

@@ -133,6 +133,10 @@ tests_functional_eager_limit_SOURCES = tests/functional/eager_limit.c
 tests_functional_eager_limit_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_eager_limit_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/late_root
+tests_functional_late_root_SOURCES = tests/functional/late_root.c
+tests_functional_late_root_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_late_root_LDADD = $(OMPI_LIBS)
 check_PROGRAMS += tests/functional/hello_mpi
 tests_functional_hello_mpi_SOURCES = tests/functional/hello_mpi.c
 tests_functional_hello_mpi_CPPFLAGS = $(OMPI_CPPFLAGS)

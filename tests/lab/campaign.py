@@ -11,6 +11,7 @@ the machine.
 """
 
 import argparse
+import contextlib
 import glob
 import json
 import os
@@ -57,6 +58,7 @@ class Draw:
         self.params = self.draw_params(dice, bool({"float", "mixed"} & set(self.kinds)))
         self.events = []    # (seconds, words of r2lab fault) or (seconds, signal, rank)
         self.faulted = set()
+        self.faults = 0     # a flap's are counted one by one
         for _ in range(dice.choice((0, 1, 1, 2, 2, 3, 4))):
             self.draw_fault(dice)
         self.events.sort(key=lambda event: event[0])
@@ -88,6 +90,7 @@ class Draw:
         if kind == "stop":
             rank = dice.randrange(self.hosts * self.ppn)
             self.events += [(begin, signal.SIGSTOP, rank), (begin + length, signal.SIGCONT, rank)]
+            self.faults += 1
             return
         rails = range(RAILS) if kind == "host" else dice.sample(range(RAILS),
                                                                 dice.choice((1, 1, 1, 2)))
@@ -99,6 +102,7 @@ class Draw:
         self.faulted |= {(h, r) for h in hosts for r in rails}
         for turn in range(dice.randint(2, 6) if kind == "flap" else 1):
             at = begin + turn * length / 3
+            self.faults += 1
             self.events += [(at, (*what, *where)),
                             (at + length / (6 if kind == "flap" else 1), ("heal", *where))]
 
@@ -182,7 +186,8 @@ class Run:
     def close(self):
         """Nothing is left of it."""
         for pid in self.job.ranks().values() if self.job.child.poll() is None else ():
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):   # a rank that has died
+                os.kill(pid, signal.SIGCONT)
         self.job.kill()
         heal_all()
         Job.all.remove(self.job)
@@ -213,6 +218,7 @@ def campaign(options):
     for seed in range(options.seed, options.seed + options.runs):
         draw = Draw(seed)
         why = run_one(draw, sums)
+        sums["faults"] = sums.get("faults", 0) + draw.faults
         if why is not None:
             failed += 1
             print("seed %d failed: %s\n%s" % (seed, why, draw.text()), flush=True)

@@ -39,9 +39,10 @@ UNIT_RUNS = [["test_shares"], ["test_shares_random"], ["test_weighted"], ["test_
              ["test_plan_memo"], ["test_programs"]]
 UNIT_FOLDERS = ("plan/", "model/topology")
 # Defects of health are caught by unit tests that stand alone: (test, sources beside it).
-HEALTH = {"test_agreement": [], "test_disseminate": [], "test_describe": ["health_world"],
-          "test_health_map": [], "test_verdict": [], "test_health": ["health_world"],
-          "test_notices": ["health_world"], "test_probers": ["health_world"]}
+WORLD = ["health_world", "health_judge"]
+HEALTH = {"test_agreement": [], "test_disseminate": [], "test_describe": WORLD,
+          "test_health_map": [], "test_verdict": [], "test_health": WORLD,
+          "test_notices": WORLD, "test_probers": WORLD}
 HEALTH_RUNS = [[name] for name in HEALTH]
 HEALTH_FOLDERS = ("health/", "model/health_map")
 # Plans that change: short runs that fail soon where ranks do not agree.

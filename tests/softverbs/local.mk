@@ -52,6 +52,12 @@ tests_softverbs_libsoftverbs_la_CPPFLAGS = $(SOFTVERBS_CPPFLAGS)
 tests_softverbs_libsoftverbs_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nonexistent
 tests_softverbs_libsoftverbs_la_LIBADD = -lpthread -ldl
 
+# What a process copies.
+check_LTLIBRARIES += tests/softverbs/copies.la
+tests_softverbs_copies_la_SOURCES = tests/softverbs/copies.c
+tests_softverbs_copies_la_CFLAGS = $(AM_CFLAGS) -fno-builtin
+tests_softverbs_copies_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nonexistent
+
 # The NIC's queue pairs, between two NICs in one process.
 SOFTVERBS_PAIR = tests/softverbs/pair.c tests/softverbs/pair.h
 SOFTVERBS_PAIR_LIBS = tests/softverbs/libnic.la $(CMOCKA_LIBS)

@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.dont_write_bytecode = True
@@ -234,31 +235,72 @@ def test_objects():
     return ", ranks of a host, most queue pairs, bytes of a rank: " + "; ".join(notes)
 
 
+def all_of(host):
+    """Counters of all devices of a host, added up."""
+    sums = {}
+    for line in on(host, SOFTVERBS, "counters").splitlines():
+        _, name, value = line.split()
+        sums[name] = sums.get(name, 0) + int(value)
+    return sums
+
+
 def test_registrations():
-    """long messages: no registrations once memory is known, however many calls"""
-    return registrations("0")
+    """in steady state a call registers nothing, whether its messages are put or not"""
+    return steady("0") + "; put" + steady("1")
 
 
-def test_registrations_of_puts():
-    """the same of messages that are put: memory is registered once to be written to"""
-    return registrations("1")
+def steady(put):
+    """What a host registers while a job repeats a call: at first memory and pools of UCX, which
+    grow with what waits, and then nothing."""
+    before = all_of("h0")
+    job = subprocess.Popen(
+        [R2LAB, "run", "--name", LAB, "--timeout", "80", "--p2p", "mgmt", "-n", "2", "--map-by",
+         "node", "--host", "%s-h0:2,%s-h1:2" % (LAB, LAB), "--mca", "coll_r2_put", put,
+         BUILD + "/bench/osu/r2_bench", "allreduce", "-m", "4194304:4194304", "--seconds", "15",
+         "-x", "3"], stdout=subprocess.PIPE, text=True, stderr=subprocess.STDOUT,
+        env={**os.environ, "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": "rc"})
+    packets = {}    # by registrations so far
+    while job.poll() is None:
+        now = all_of("h0")
+        packets.setdefault(now["registered"], []).append(now["sent"])
+        time.sleep(0.2)
+    said = job.communicate()[0]
+    assert job.returncode == 0, said[-2000:]
+    longest = max(sent[-1] - sent[0] for sent in packets.values())
+    whole = all_of("h0")["sent"] - before["sent"]
+    assert max(packets) > before["registered"] and 2 * longest > whole > 10000, (whole, packets)
+    return " %d registered; 0 while %d of %d packets were sent" % (
+        max(packets) - before["registered"], longest, whole)
 
 
-def registrations(put):
-    """Counts what a job registers, with few calls and with many more.
+def copies(**env):
+    """Bytes that the sender and the receiver of a long message copied, for each of its payload:
+    what more calls take more. Copies of the kernel and of the NIC are not seen."""
+    few, many, length, totals = 5, 25, 4 << 20, []
+    for calls in (few, many):
+        with tempfile.TemporaryDirectory() as folder:
+            said = r2_job(2, "sh", "-c", 'export COPIES="$1" LD_PRELOAD="$LD_PRELOAD:$2"; '
+                          'shift 2; exec "$@"', "sh", folder + "/copied",
+                          BUILD + "/tests/softverbs/.libs/copies.so",
+                          BUILD + "/tests/functional/late_root", calls, length, by="node", **env)
+            assert "%d calls, 0 wrong bytes" % calls in said, said
+            totals.append([])
+            for rank in (0, 1):
+                with open("%s/copied.%d" % (folder, rank), encoding="ascii") as file:
+                    totals[-1].append(int(file.read()))
+    return [(b - a) / ((many - few) * length) for a, b in zip(*totals)]
 
-    Pools of UCX grow a little with time, by up to 46; one registration in each call would be 160
-    more.
-    """
-    counts, more = [], 160
-    for calls in (5, 5 + more):
-        before = nic("h0")["registered"], nic("h0", "soft1")["registered"]
-        r2_job(2, "--mca", "coll_r2_put", put, BUILD + "/bench/osu/r2_allreduce", "-m",
-               "4194304:4194304", "-i", calls, "-x", "2", by="node")
-        counts.append(nic("h0")["registered"] - before[0] +
-                      nic("h0", "soft1")["registered"] - before[1])
-    assert 0 < counts[1] < counts[0] + more / 2, counts
-    return ", %d and %d with %d calls more" % (*counts, more)
+
+def test_copies():
+    """copies of a long message: none by its sender, one by its receiver, none where it is put; what
+    the service thread takes is copied twice, but with async_progress"""
+    sent, put = copies(OMPI_MCA_coll_r2_async_progress="1"), copies(OMPI_MCA_coll_r2_put="1")
+    usual, tcp = copies(), copies(OMPI_MCA_coll_r2_tls="tcp")
+    notes = ", sender and receiver: %.2f, %.2f; without async_progress %.2f, %.2f; put %.2f, " \
+        "%.2f; tcp, beside the kernel's, %.2f, %.2f" % (*sent, *usual, *put, *tcp)
+    assert sent[0] < 0.02 and usual[0] < 0.02 and put[0] < 0.02, notes
+    assert 0.9 < sent[1] < 1.1 and 0.9 < usual[1] < 2.1 and put[1] < 0.2, notes
+    return notes
 
 
 def test_perftest():

@@ -124,7 +124,7 @@ static void port_probe(void *arg, uint32_t rank, uint32_t rail, uint64_t timeout
     ++world->probes;
     event.alive = world_answers(world, own, world->host_of[rank], rail);
     event.alive = event.alive && machine->probes++ >= world->lost_probes;
-    event.unable = !machine->carrier[rail];
+    event.unable = !machine->carrier[rail] || (world->bare && !event.alive);
     event.due_ns = world->now_ns + (event.alive || event.unable ? R2_NS_PER_MS : timeout_ns);
     post(world, &event);
 }
@@ -165,6 +165,37 @@ static uint64_t port_delivered_ns(void *arg, uint32_t host, uint32_t rail)
     (void) host;
     (void) rail;
     return ((machine_t *) arg)->delivered_ns;
+}
+
+static bool port_unprobed(void *arg, uint32_t rail)
+{
+    (void) rail;
+    return ((machine_t *) arg)->world->bare;
+}
+
+static bool port_own_mute(void *arg, uint32_t rail)
+{
+    const machine_t *machine = arg;
+    bool mute = false;
+
+    for (uint32_t rank = 0; rank < machine->world->rank_count; ++rank) {
+        mute = mute || machine->lanes[rank][rail].down;
+    }
+    return mute;
+}
+
+static bool port_mute(void *arg, uint32_t host, uint32_t rail)
+{
+    const machine_t *machine = arg;
+    const world_t *world = machine->world;
+    const uint32_t own = (rail + world->rail_count - world->skew) % world->rail_count;
+    bool mute = false;
+
+    for (uint32_t rank = 0; rank < world->rank_count; ++rank) {
+        mute =
+            mute || (world->bare && host == world->host_of[rank] && machine->lanes[rank][own].down);
+    }
+    return mute;
 }
 
 static void port_gone(void *arg, uint32_t rank)
@@ -295,8 +326,10 @@ static void look_at_lane(world_t *world, machine_t *machine, uint32_t peer, uint
         lane->down = !passes;
         lane->silent_ns = 0;
         lane->retry_ns = world->now_ns + 400 * R2_NS_PER_MS;
-        r2_health_lane(machine->health, peer, rail, rail, event, passes ? R2_OK : R2_ERR_TIMEOUT,
-                       world->now_ns);
+        if (passes || !world->bare) {
+            r2_health_lane(machine->health, peer, rail, rail, event,
+                           passes ? R2_OK : R2_ERR_TIMEOUT, world->now_ns);
+        }
     } else if (!lane->down && (!passes || !world_runs(world, peer))) {
         lane->silent_ns = 0 == lane->silent_ns ? world->now_ns : lane->silent_ns;
         if (world->now_ns >= lane->silent_ns + 50 * R2_NS_PER_MS) {
@@ -376,69 +409,6 @@ void world_run(world_t *world, uint64_t for_ms)
     }
 }
 
-/* ---- judgement ---- */
-
-static bool others_answer(const world_t *world, uint32_t a, uint32_t b)
-{
-    uint32_t rail;
-
-    for (rail = 0; rail < world->rail_count; ++rail) {
-        if (world_answers(world, a, b, rail)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A host none of whose processes runs has nobody who could tell that its rail is well again. */
-static bool host_lives(const world_t *world, uint32_t host)
-{
-    uint32_t rank;
-
-    for (rank = host * world->per_host; rank < (host + 1) * world->per_host; ++rank) {
-        if (world_runs(world, rank)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-const char *world_wrong(world_t *world)
-{
-    const r2_health_map_t *first = NULL;
-    static char text[160];
-    uint32_t rank, a, b, rail;
-
-    for (rank = 0; rank < world->rank_count; ++rank) {
-        const r2_health_map_t *map = r2_health_map(world->machines[rank].health);
-
-        if (!world_runs(world, rank)) {
-            continue;
-        }
-        first = NULL == first ? map : first;
-        if (r2_health_map_digest(map) != r2_health_map_digest(first)) {
-            (void) snprintf(text, sizeof(text), "map of rank %u differs", rank);
-            return text;
-        }
-    }
-    for (a = 0; NULL != first && a < world->host_count * world->host_count; ++a) {
-        b = a / world->host_count;
-        for (rail = 0; rail < world->rail_count && b < a % world->host_count; ++rail) {
-            uint32_t host = a % world->host_count;
-            bool open = r2_health_map_between(first, host, b, rail) > 0;
-            bool answers = world_answers(world, host, b, rail);
-
-            if (open != answers && (answers || others_answer(world, host, b)) &&
-                host_lives(world, host) && host_lives(world, b)) {
-                (void) snprintf(text, sizeof(text), "hosts %u and %u rail %u: map says %s", host, b,
-                                rail, open ? "open" : "dead");
-                return text;
-            }
-        }
-    }
-    return NULL;
-}
-
 void world_init(world_t *world, uint32_t hosts, uint32_t per_host, uint32_t rails, uint64_t seed)
 {
     static const char *const names[] = {"h0", "h1", "h2", "h3", "h4", "h5", "h6", "h7"};
@@ -475,6 +445,9 @@ void world_init(world_t *world, uint32_t hosts, uint32_t per_host, uint32_t rail
                                          .event = port_event,
                                          .changed = port_changed,
                                          .delivered_ns = port_delivered_ns,
+                                         .mute = port_mute,
+                                         .own_mute = port_own_mute,
+                                         .unprobed = port_unprobed,
                                          .carrier = port_carrier,
                                          .arg = machine};
 

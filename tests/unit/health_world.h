@@ -76,6 +76,9 @@ typedef struct world {
     uint64_t delay_ns, now_ns;
     uint64_t notices, probes, beacons;
     uint32_t unfair; /* healthy parts blamed */
+    /* nothing but lanes reaches a rail, and one that does not come up says nothing */
+    bool bare;
+    uint32_t skew; /* rails have so much higher an index at peers, for who asks after lanes */
     bool verbose;
     event_t *events;
     uint32_t event_count;

@@ -328,6 +328,10 @@ tests_unit_test_link_end_SOURCES = tests/unit/test_link_end.c $(stub_net_sources
 tests_unit_test_link_end_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_link_end_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_rates
+tests_unit_test_rates_SOURCES = tests/unit/test_rates.c $(stub_net_sources)
+tests_unit_test_rates_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_rates_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_turn
 tests_unit_test_turn_SOURCES = tests/unit/test_turn.c $(stub_net_sources)
 tests_unit_test_turn_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
@@ -431,13 +435,13 @@ tests_unit_test_topology_text_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools
 tests_unit_test_topology_text_LDADD = libr2flow.la $(R2_PLAN_TEST_LIBS) -lm
 check_PROGRAMS += tests/unit/test_health tests/unit/test_notices tests/unit/test_probers
 tests_unit_test_notices_SOURCES = tests/unit/test_notices.c tests/unit/health_world.c \
-    tests/unit/health_world.h
+    tests/unit/health_judge.c tests/unit/health_world.h
 tests_unit_test_notices_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_probers_SOURCES = tests/unit/test_probers.c tests/unit/health_world.c \
-    tests/unit/health_world.h
+    tests/unit/health_judge.c tests/unit/health_world.h
 tests_unit_test_probers_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_health_SOURCES = tests/unit/test_health.c tests/unit/health_world.c \
-    tests/unit/health_world.h
+    tests/unit/health_judge.c tests/unit/health_world.h
 tests_unit_test_health_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_mesh_netns
 tests_unit_test_mesh_netns_SOURCES = tests/unit/test_mesh_netns.c tests/unit/moved_clock.h \
@@ -450,7 +454,7 @@ tests_unit_test_posts_LDADD = $(R2_TEST_LIBS)
 # What help texts say about health
 check_PROGRAMS += tests/unit/test_describe
 tests_unit_test_describe_SOURCES = tests/unit/test_describe.c tests/unit/health_world.c \
-    tests/unit/health_world.h
+    tests/unit/health_judge.c tests/unit/health_world.h
 tests_unit_test_describe_LDADD = $(R2_TEST_LIBS)
 
 # Whom one process tells what

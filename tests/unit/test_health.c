@@ -101,6 +101,35 @@ static void carrier_needs_no_probe(void **state)
     world_fini(&world);
 }
 
+/*
+ * A port without IP has carrier again, and its lanes are tried: that they do not come up yet is no
+ * proof that they were not, by whatever number the peers call theirs.
+ */
+static void tried_lanes_prove_their_rail(void **state)
+{
+    (void) state;
+    for (uint32_t skew = 0; skew < 2; ++skew) {
+        world_t world;
+        fault_t *fault;
+
+        world_init(&world, 3, 1, 2, 1);
+        world.bare = true;
+        world.skew = skew;
+        fault = world_fault(&world, FAULT_NIC, 2, 0);
+        fault->carrier_lost = true;
+        fault->to_ns = world.now_ns + 500 * R2_NS_PER_MS;
+        fault = world_fault(&world, FAULT_NIC, 2, 0);
+        world_run(&world, 6000);
+        assert_int_equal(world_entry(&world, 2, 2, 0)->capacity, 0);
+        assert_int_equal(world_entry(&world, 2, 2, 0)->version, 1);
+        fault->to_ns = world.now_ns;
+        world_run(&world, 6000);
+        expect_right(&world);
+        assert_int_equal(world_entry(&world, 0, 2, 0)->capacity, R2_CAPACITY_FULL);
+        world_fini(&world);
+    }
+}
+
 static void stopped_process_is_no_failure(void **state)
 {
     uint32_t rank;
@@ -444,6 +473,7 @@ int main(void)
         cmocka_unit_test(healthy_job_costs_nothing),
         cmocka_unit_test(nic_dies_and_heals),
         cmocka_unit_test(carrier_needs_no_probe),
+        cmocka_unit_test(tried_lanes_prove_their_rail),
         cmocka_unit_test(stopped_process_is_no_failure),
         cmocka_unit_test(lost_probes_are_no_failure),
         cmocka_unit_test(owners_are_succeeded),

@@ -26,6 +26,7 @@
 /** A receive of which the peer may put each chunk over either lane. */
 typedef struct receive {
     stub_net_t *stub;
+    uint64_t number; /* of its message */
     r2_tag_t tag;
     char data[BYTES];
     uint32_t done;
@@ -55,35 +56,45 @@ static r2_wire_header_t header_on(const receive_t *receive, uint32_t lane, r2_wi
     header.ack_next = on->tx.seq;
     header.consumed = (uint32_t) receive->stub->net.first_seq;
     header.unread_at = r2_unread_stamp(receive->stub->time_ns);
-    header.message = receive->stub->net.first_seq;
+    header.message = receive->number;
     header.tag = receive->tag;
     header.message_bytes = BYTES;
     header.chunk_bytes = CHUNK;
     return header;
 }
 
-/** Both lanes are up, and have what the receive grants. */
-static receive_t *start(void)
+/** One more receive of a link, whose lanes have what it grants. */
+static receive_t *post(stub_net_t *stub, uint64_t coll_seq, uint64_t number)
 {
     receive_t *receive = calloc(1, sizeof(*receive));
     r2_link_recv_t recv = {.bytes = BYTES, .done = receive_done, .arg = receive};
+    const uint32_t grants = stub->grants;
     r2_wire_header_t header;
 
-    receive->stub = stub_net_create();
-    receive->stub->params.put = 1;
-    receive->tag = (r2_tag_t){.comm_key = 1, .coll_seq = 1};
-    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
-        stub_lane_up(receive->stub, i);
-        lane_of(receive, i)->is_rdma = true;
-    }
+    receive->stub = stub;
+    receive->number = number;
+    receive->tag = (r2_tag_t){.comm_key = 1, .coll_seq = coll_seq};
     recv.tag = receive->tag;
     recv.data = receive->data;
     assert_int_equal(r2_link_recv(receive->stub->link, &recv), R2_IN_PROGRESS);
     header = header_on(receive, 0, R2_WIRE_RTS);
     stub_packet(receive->stub, &header, sizeof(header), NULL, 0);
     r2_net_progress(&receive->stub->net);
-    assert_int_equal(receive->stub->grants, STUB_RAILS);
+    assert_int_equal(stub->grants, grants + STUB_RAILS);
     return receive;
+}
+
+/** Both lanes are up, and have what the receive grants. */
+static receive_t *start(void)
+{
+    stub_net_t *stub = stub_net_create();
+
+    stub->params.put = 1;
+    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+        stub_lane_up(stub, i);
+        stub->link->lanes[i].is_rdma = true;
+    }
+    return post(stub, 1, stub->net.first_seq);
 }
 
 static void end(receive_t *receive)
@@ -229,6 +240,31 @@ static void a_header_that_comes_late_spares_the_lane(void **state)
     assert_int_equal(receive->stub->grants, STUB_RAILS);
     r2_link_withdraw(receive->stub->link, 1);
     end(receive);
+}
+
+/* The same after the last chunk, beside a receive whose message has no number yet. */
+static void messages_are_told_apart(void **state)
+{
+    receive_t *other = start(), *receive;
+    const uint64_t connection = lane_of(other, 0)->connect.rx_connection;
+
+    (void) state;
+    other->stub->link->rx.watermark = 0; /* numbers begin anywhere */
+    receive = post(other->stub, 2, 0);
+    for (uint32_t chunk = 0; chunk + 1 < CHUNKS; ++chunk) {
+        put_comes(receive, 1, chunk);
+    }
+    leave_unread(receive, true);
+    copy_comes(receive, 1, CHUNKS - 1, 1u << 0);
+    assert_int_equal(receive->done, 0);
+    put_comes(receive, 0, CHUNKS - 1);
+    r2_net_progress(&receive->stub->net);
+    assert_int_equal(receive->done, 1);
+    assert_int_equal(lane_of(receive, 0)->connect.rx_connection, connection);
+    leave_unread(receive, false);
+    r2_link_withdraw(receive->stub->link, 1);
+    free(receive);
+    end(other);
 }
 
 /* Where the rail is never read to its end, a place waits for its bound and no longer. */
@@ -378,6 +414,32 @@ static void a_dead_device_is_a_failure(void **state)
     end(receive);
 }
 
+/*
+ * The device was away for one attempt. Then a call is taken by the peer's kernel, and the peer is
+ * slow to answer: that is no failure.
+ */
+static void one_vain_attempt_is_none(void **state)
+{
+    receive_t *receive = start();
+    stub_net_t *stub = receive->stub;
+    const uint64_t end_ns = stub->time_ns + R2_NS_PER_S;
+
+    (void) state;
+    copy_comes(receive, 1, 1, 1u << 0);
+    stub->no_device = true;
+    r2_net_progress(&stub->net);
+    assert_int_equal(lane_of(receive, 0)->connect.past, R2_PAST_RESTED);
+    stub->no_device = false;
+    while (stub->time_ns < end_ns) {
+        stub->time_ns += 10 * MS;
+        stub_speak(stub, lane_of(receive, 1));
+    }
+    assert_int_equal(lane_of(receive, 0)->state, R2_LANE_CONNECTING);
+    assert_int_equal(failed(receive), 0);
+    r2_link_withdraw(stub->link, 1);
+    end(receive);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,12 +447,14 @@ int main(void)
         cmocka_unit_test(the_last_copy_waits),
         cmocka_unit_test(all_lanes_are_waited_for),
         cmocka_unit_test(a_header_that_comes_late_spares_the_lane),
+        cmocka_unit_test(messages_are_told_apart),
         cmocka_unit_test(nobody_waits_for_long),
         cmocka_unit_test(each_lane_has_its_own_time),
         cmocka_unit_test(who_was_away_waits_no_longer),
         cmocka_unit_test(sound_lanes_do_not_fail_with_a_call),
         cmocka_unit_test(failed_lanes_are_counted),
         cmocka_unit_test(a_dead_device_is_a_failure),
+        cmocka_unit_test(one_vain_attempt_is_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
