@@ -8,6 +8,8 @@ libr2core_la_SOURCES += \
     r2core/exec/exec.h \
     r2core/exec/fuse.c \
     r2core/exec/fuse.h \
+    r2core/exec/landing.c \
+    r2core/exec/landing.h \
     r2core/exec/loan.c \
     r2core/exec/loan.h \
     r2core/exec/loan_step.c \
