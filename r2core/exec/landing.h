@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "r2/schedule.h"
+
 struct r2_exec;
 struct r2_exec_op;
 
@@ -43,9 +45,13 @@ bool r2_landing_new(struct r2_exec *exec, struct r2_exec_op *handle);
 void r2_landing_take(void *arg, uint64_t offset, const void *data, uint64_t bytes);
 /** The message of an op is complete. @return true: so is the op, and the copy has all of it. */
 bool r2_landing_is_copy(struct r2_exec_op *handle);
-/** Goes on with messages that are complete. @return ops that ended. */
+/** Goes on with messages that are complete (landing_step.c). @return ops that ended. */
 unsigned r2_landings_run(struct r2_exec *exec);
 /** Gives their memory back. */
 void r2_landings_free(struct r2_exec *exec);
+/* of landing*.c */
+uint32_t r2_landing_index(const r2_landing_t *landing);
+const r2_op_t *r2_landing_op(const r2_landing_t *landing);
+void r2_landing_free(r2_landing_t *landing);
 
 #endif

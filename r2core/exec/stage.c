@@ -131,41 +131,12 @@ static bool r2_stage_pin_all(r2_exec_t *exec)
     return 0 == scratch_bytes || (NULL != stage->scratch && !stage->scratch->is_heap);
 }
 
-/* @return false: no memory. */
-static bool r2_stage_touch(r2_program_t *program)
+bool r2_stage_touch(r2_program_t *program)
 {
     if (NULL == program->touch[false]) {
         program->touch[false] = r2_touch_create(&program->schedule, R2_TOUCH_NO_GPU);
     }
     return NULL != program->touch[false];
-}
-
-static void r2_stage_want(r2_pins_wanted_t *wanted, uint64_t bytes)
-{
-    wanted->bytes[wanted->count++] = bytes;
-}
-
-void r2_stage_wants(r2_engine_t *engine, const r2_exec_args_t *args, r2_program_t *program,
-                    r2_pins_wanted_t *wanted_p)
-{
-    r2_exec_t run = {
-        .engine = engine, .args = *args, .program = program, .schedule = &program->schedule};
-    const bool reduces = NULL != r2_stage_reducer(&run);
-
-    memset(wanted_p, 0, sizeof(*wanted_p));
-    if (!r2_stage_is_needed(args) || (!reduces && !r2_stage_touch(program))) {
-        return;
-    }
-    for (uint32_t i = 0; i < R2_TOUCH_SIDES; ++i) {
-        const r2_touch_side_t *side = &program->touch[reduces]->sides[i];
-
-        if (!r2_mem_traits(args->at[i].kind)->is_cpus && side->count > 0) {
-            r2_stage_want(wanted_p, side->places[side->count]);
-        }
-    }
-    if ((reduces || engine->loans.enabled) && run.schedule->scratch_bytes > 0) {
-        r2_stage_want(wanted_p, run.schedule->scratch_bytes);
-    }
 }
 
 r2_status_t r2_stage_init(r2_exec_t *exec, r2_staging_place_t *reducer)

@@ -135,7 +135,10 @@ static inline void r2_staging_count(r2_staging_t *staging, int change)
 /** Gives a run what it needs, if one of its buffers is not the CPU's.
  * @param reducer r2_stage_reducer() @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_GPU. */
 r2_status_t r2_stage_init(struct r2_exec *exec, r2_staging_place_t *reducer);
-/** What r2_stage_init() would take for a run of a program.
+/** Has a program know what its ops touch where the GPU does not reduce.
+ * @return false: no memory. */
+bool r2_stage_touch(r2_program_t *program);
+/** What r2_stage_init() would take for a run of a program that has a buffer in memory of a GPU.
  * @param wanted_p lengths, and no memory yet */
 void r2_stage_wants(struct r2_engine *engine, const struct r2_exec_args *args,
                     r2_program_t *program, r2_pins_wanted_t *wanted_p);

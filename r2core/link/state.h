@@ -11,7 +11,7 @@
  *   unexpected                            messages that nobody waits for yet
  *   link relay_lane unread item           a link; its relay lane; what lies unread; queues
  *   ack_state control                     what a lane has received; control packets
- *   place put fetch                       memory that peers put to, and puts to theirs; a GPU's
+ *   fetch place put                       memory that peers put to, and puts to theirs; a GPU's
  *   tx_packet credit grant                packets; credit that we have, credit that we give
  *   lane idle place_end                   life of a lane; silence; receives that are given up
  *   local rx_match local_rx               posted receives and their messages; messages within the

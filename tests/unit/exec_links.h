@@ -13,6 +13,7 @@
 #include "exec/exec.c"
 #include "exec/fuse.c"
 #include "exec/landing.c"
+#include "exec/landing_step.c"
 #include "exec/loan.c"
 #include "exec/loan_step.c"
 #include "exec/nic.c"
