@@ -6,6 +6,7 @@
 bin_PROGRAMS += tools/r2_info
 tools_r2_info_SOURCES = \
     tools/info/collect.c \
+    tools/info/gpu_rates.c \
     tools/info/info.h \
     tools/info/job.c \
     tools/info/job.h \

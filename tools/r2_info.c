@@ -21,6 +21,7 @@ static const char info_usage[] =
     "       r2_info --plan [FILE | --hosts N] [--bytes SIZE] [--algorithm NAME]\n"
     "               [--draw FILE.svg] [--json]\n"
     "       mpirun -n HOSTS --map-by node r2_info --plan --job [--bytes SIZE] [...]\n"
+    "       r2_info --gpu-rates[=DEVICE] [--bytes SIZE] [--json]\n"
     "\n"
     "Shows what r2 would use on this host: versions, rails with speed and distance, the failover\n"
     "chain, parameters in force, and what is wrong with the installation, with remedies.\n"
@@ -36,6 +37,8 @@ static const char info_usage[] =
     "  --bytes SIZE  of the vector, like 64M (default 16M)\n"
     "  --algorithm NAME  not what the planner chooses, but this one\n"
     "  --draw FILE   also draws the planned schedule, .svg or .png: hosts x time, rails coloured\n"
+    "  --gpu-rates   instead: how fast a GPU (default 0) copies, and reduces by r2's kernels; in\n"
+    "                buffers of --bytes (default 64M). Takes seconds\n"
     "  --version     the version of r2\n"
     "  --help        this text\n"
     "\n"
@@ -47,6 +50,7 @@ enum {
     INFO_SHOW_JSON,
     INFO_SHOW_PARAMS_MD,
     INFO_SHOW_PLAN,
+    INFO_SHOW_GPU_RATES,
     INFO_SHOW_VERSION,
     INFO_SHOW_HELP,
     INFO_SHOW_ERROR,
@@ -71,6 +75,10 @@ static bool info_knows_algorithm(const char *name)
     fprintf(stderr, "r2_info: --algorithm %s: %s\n", name, text);
     return false;
 }
+
+#define INFO_PLAN_BYTES_USUAL (UINT64_C(16) << 20)
+#define INFO_GPU_BYTES        (UINT64_C(64) << 20)
+#define INFO_GPU_BYTES_MAX    (UINT64_C(4) << 30)
 
 /** Value of an option of --plan. @return false: it makes no sense. */
 static bool info_parse_plan(info_plan_ask_t *plan, int option, const char *value)
@@ -110,6 +118,8 @@ static int info_parse(int argc, char **argv, info_plan_ask_t *plan)
                                             {"algorithm", required_argument, NULL,
                                              INFO_PLAN_ALGORITHM},
                                             {"draw", required_argument, NULL, INFO_PLAN_DRAW},
+                                            {"gpu-rates", optional_argument, NULL,
+                                             INFO_SHOW_GPU_RATES},
                                             {"version", no_argument, NULL, INFO_SHOW_VERSION},
                                             {"help", no_argument, NULL, INFO_SHOW_HELP},
                                             {NULL, 0, NULL, 0}};
@@ -128,7 +138,7 @@ static int info_parse(int argc, char **argv, info_plan_ask_t *plan)
             return INFO_SHOW_ERROR; /* unknown, or more than one */
         } else {
             show = option;
-            plan->file = INFO_SHOW_PLAN == option ? optarg : NULL;
+            plan->file = INFO_SHOW_PLAN == option || INFO_SHOW_GPU_RATES == option ? optarg : NULL;
         }
     }
     if (INFO_SHOW_PLAN == show) {
@@ -137,6 +147,12 @@ static int info_parse(int argc, char **argv, info_plan_ask_t *plan)
         }
         /* one source */
         return optind == argc && (NULL != plan->file) + (0 != plan->hosts) + plan->job <= 1
+                   ? show
+                   : INFO_SHOW_ERROR;
+    }
+    if (INFO_SHOW_GPU_RATES == show) { /* of the options of plans --bytes alone */
+        return optind == argc && 0 == plan->hosts && !plan->job && NULL == plan->algorithm &&
+                       NULL == plan->draw
                    ? show
                    : INFO_SHOW_ERROR;
     }
@@ -164,9 +180,23 @@ static int info_show(bool json)
     return 0 == rc ? 0 : 1;
 }
 
+static int info_show_gpu(const info_plan_ask_t *ask)
+{
+    const uint64_t bytes = 0 == ask->bytes ? INFO_GPU_BYTES : ask->bytes / 512 * 512;
+    char *end = NULL;
+    const long device = NULL == ask->file ? 0 : strtol(ask->file, &end, 10);
+
+    if (device < 0 || device > 1023 || (NULL != end && ('\0' != *end || end == ask->file)) ||
+        0 == bytes || bytes > INFO_GPU_BYTES_MAX) {
+        fputs(info_usage, stderr);
+        return 2;
+    }
+    return 0 == info_gpu_rates((int) device, (size_t) bytes, ask->json, stdout) ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
-    info_plan_ask_t plan = {.bytes = 16u << 20};
+    info_plan_ask_t plan = {0};
 
     switch (info_parse(argc, argv, &plan)) {
     case INFO_SHOW_TEXT:
@@ -176,7 +206,10 @@ int main(int argc, char **argv)
     case INFO_SHOW_PARAMS_MD:
         return 0 == info_print_params_md(stdout) ? 0 : 1;
     case INFO_SHOW_PLAN:
+        plan.bytes = 0 == plan.bytes ? INFO_PLAN_BYTES_USUAL : plan.bytes;
         return info_plan(&plan, stdout);
+    case INFO_SHOW_GPU_RATES:
+        return info_show_gpu(&plan);
     case INFO_SHOW_VERSION:
         printf("r2_info %s\n", r2_version());
         return 0;

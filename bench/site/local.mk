@@ -9,6 +9,7 @@ dist_sitekit_DATA = \
     bench/site/sitekit/__init__.py \
     bench/site/sitekit/cli.py \
     bench/site/sitekit/failover.py \
+    bench/site/sitekit/gpu.py \
     bench/site/sitekit/jobs.py \
     bench/site/sitekit/look.py \
     bench/site/sitekit/measure.py \

@@ -28,13 +28,12 @@ static r2_tag_t r2_coll_tag(const struct r2_coll *coll)
         .comm_key = coll->comm->key, .sequence = coll->comm->sequence, .coll_seq = coll->seq};
 }
 
-/* Engine lock. Prepares the run of the part `coll->seq`. */
-static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *args,
-                                   r2_program_t *program)
+r2_exec_args_t r2_coll_exec_args(const struct r2_coll *coll, const r2_coll_args_t *args)
 {
-    r2_comm_t *comm = coll->comm;
-    r2_comms_t *comms = comm->comms;
-    r2_exec_args_t exec_args = {
+    const r2_comm_t *comm = coll->comm;
+    const r2_comms_t *comms = comm->comms;
+
+    return (r2_exec_args_t){
         .in = args->in,
         .out = args->out,
         .reduce = args->reduce,
@@ -50,8 +49,15 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
         .copy_bytes = R2_COLL_COPY_TIMES * comms->core->params.copy_max_bytes,
         .keep_bytes = comms->core->params.retransmit_bytes,
     };
+}
 
-    return r2_exec_init(&coll->exec, &comms->core->engine, &exec_args, program);
+/* Engine lock. Prepares the run of the part `coll->seq`. */
+static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *args,
+                                   r2_program_t *program)
+{
+    const r2_exec_args_t exec_args = r2_coll_exec_args(coll, args);
+
+    return r2_exec_init(&coll->exec, &coll->comm->comms->core->engine, &exec_args, program);
 }
 
 /* Engine lock. @param timed how long it takes says how long its steps take: its caller waits. */

@@ -99,6 +99,7 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
     }
     r2_core_enter(comms->core);
     comms->core->net.now_ns = r2_now_ns(comms->core->clock);
+    r2_coll_pin_ahead(comm, NULL, args);
     status = r2_coll_post_locked(comm, args, done, done_arg, coll_p);
     r2_core_leave_started(comms->core);
     if (R2_OK == status) {
@@ -118,6 +119,7 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
     }
     r2_core_enter(comms->core);
     comms->core->net.now_ns = r2_now_ns(comms->core->clock);
+    r2_coll_pin_ahead(coll->comm, coll, args);
     expected = coll->parts_left > 0;
     status = r2_coll_follow(coll, args);
     if (R2_OK != status) {

@@ -191,6 +191,13 @@ static inline void r2_coll_count(uint64_t *counter)
     __atomic_store_n(counter, count + 1, __ATOMIC_RELAXED);
 }
 
+/* coll_pins.c, coll.c */
+/** Before a call begins, or a part of a `series`: what it takes of pinned memory is kept then. The
+ * engine lock is left for that, and entered again. @param series NULL: its first part, or none */
+void r2_coll_pin_ahead(r2_comm_t *comm, const struct r2_coll *series, const r2_coll_args_t *args);
+/** What a run of a call's part needs besides its schedule. */
+r2_exec_args_t r2_coll_exec_args(const struct r2_coll *coll, const r2_coll_args_t *args);
+
 /* coll_plan.c */
 /**
  * The program of a call, kept or planned, for what is agreed now or what its series began with.

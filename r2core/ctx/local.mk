@@ -15,6 +15,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/coll_local.h \
     r2core/ctx/coll_local_end.c \
     r2core/ctx/coll_local_meet.c \
+    r2core/ctx/coll_pins.c \
     r2core/ctx/coll_plan.c \
     r2core/ctx/coll_pool.c \
     r2core/ctx/coll_post.c \

@@ -106,6 +106,7 @@ static unsigned r2_engine_copy(r2_exec_t *exec)
         r2_exec_stored(exec, status);
     }
     r2_engine_take_fetches(exec);
+    events += r2_landings_run(exec);
     events += r2_engine_start_loaded(exec);
     events += r2_engine_complete_reduced(exec);
     if (!exec->over) {

@@ -77,6 +77,7 @@ void r2_exec_fini(r2_exec_t *exec)
     }
     r2_stage_end(exec);
     r2_loans_free(exec);
+    r2_landings_free(exec);
     r2_stage_fini(exec);
     r2_blocks_put(&exec->engine->blocks, exec->ops, exec->state_bytes);
     r2_blocks_put(&exec->engine->blocks, exec->scratch, exec->schedule->scratch_bytes);
@@ -199,6 +200,9 @@ static void r2_exec_op_done(void *arg, r2_status_t status)
     if (R2_OK != status) {
         r2_exec_finish(exec, status);
         return;
+    }
+    if (NULL != handle->landing && !r2_landing_is_copy(handle)) {
+        return; /* it ends when the GPU has it */
     }
     if (handle->fetching) { /* the copy is being written: the op ends with that */
         handle->is_whole = true;

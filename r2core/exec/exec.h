@@ -8,6 +8,7 @@
 #define R2_EXEC_H
 
 #include "base/blocks.h"
+#include "exec/landing.h"
 #include "exec/loan.h"
 #include "exec/program.h"
 #include "exec/staging.h"
@@ -57,13 +58,14 @@ typedef struct r2_exec_op {
     bool done;
     /* SEND: was started with the RECV op whose bytes it passes on. RECV: there are such */
     bool follows;
-    bool fused;      /* RECV: its chunks were reduced as they came */
-    bool unlent;     /* SEND: what it sends is not offered */
-    bool by_nic;     /* SEND: NICs read it where the user has it (nic.c) */
-    bool fetching;   /* SEND: and cannot: it is loaded */
-    bool is_whole;   /* SEND: meanwhile all of it was acknowledged */
-    bool direct;     /* RECV: it was read into the user's memory, and not into the copy */
-    r2_loan_t *loan; /* borrowed: in exec->loans; or NULL */
+    bool fused;            /* RECV: its chunks were reduced as they came */
+    bool unlent;           /* SEND: what it sends is not offered */
+    bool by_nic;           /* NICs read it, or write it, where the user has it (nic.c) */
+    bool fetching;         /* SEND: and cannot: it is loaded */
+    bool is_whole;         /* SEND: meanwhile all of it was acknowledged */
+    bool direct;           /* RECV: the user's memory has it, and not the copy */
+    r2_loan_t *loan;       /* borrowed: in exec->loans; or NULL */
+    r2_landing_t *landing; /* RECV: borrowed, in exec->landings; or NULL */
 } r2_exec_op_t;
 
 /** One collective under way. */
@@ -77,6 +79,7 @@ typedef struct r2_exec {
     r2_staged_t *stage;                          /* owned; NULL: both buffers are the CPU's */
     struct r2_exec *copying_prev, *copying_next; /* in engine->staging.copying */
     r2_loan_t *loans;                            /* owned list: blocks of the engine */
+    r2_landing_t *landings;                      /* the same */
     r2_exec_op_t *ops;  /* owned: a block of the engine; parallel to schedule->ops */
     size_t state_bytes; /* of that block: ops, queue, held */
     uint32_t *queue;    /* ops that may start; each enters once */
@@ -152,11 +155,12 @@ void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status);
 void r2_exec_stored(r2_exec_t *exec, r2_status_t status);
 
 /* nic.c */
-/** True of a SEND op whose data need not be loaded: NICs read it, now. */
+/** True of a SEND op whose data need not be loaded: NICs read it, now; and of a RECV op whose data
+ * NICs may write where it belongs. */
 bool r2_nic_prepare(r2_exec_t *exec, uint32_t op);
-/** What such an op sends. @param memory_p the allocation that it is in @return NULL: there is
- * none. */
-const char *r2_nic_source(const r2_exec_t *exec, const r2_op_t *op, r2_tp_memory_t *memory_p);
+/** What such an op sends, or where it belongs. @param memory_p the allocation that it is in
+ * @return NULL: there is none. */
+char *r2_nic_memory(const r2_exec_t *exec, const r2_op_t *op, r2_tp_memory_t *memory_p);
 
 /** So many bytes of a RECV op are there: what was started with it sends them. @param arg the op's
  * handle. */

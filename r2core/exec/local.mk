@@ -8,6 +8,9 @@ libr2core_la_SOURCES += \
     r2core/exec/exec.h \
     r2core/exec/fuse.c \
     r2core/exec/fuse.h \
+    r2core/exec/landing.c \
+    r2core/exec/landing.h \
+    r2core/exec/landing_step.c \
     r2core/exec/loan.c \
     r2core/exec/loan.h \
     r2core/exec/loan_step.c \
@@ -22,4 +25,5 @@ libr2core_la_SOURCES += \
     r2core/exec/staging.c \
     r2core/exec/staging.h \
     r2core/exec/touch.c \
-    r2core/exec/touch.h
+    r2core/exec/touch.h \
+    r2core/exec/wants.c

@@ -4,16 +4,21 @@
  *
  * SEND ops whose data NICs read in memory of a GPU, by themselves: nothing is loaded. Where a lane
  * cannot, the link asks for the copy after all: it is loaded as any other, from memory that is the
- * call's until the op is complete.
+ * call's until the op is complete. RECV ops whose data NICs write there: landing.h.
  */
 #include "r2_config.h"
 
 #include "base/util.h"
 #include "exec/exec.h"
 
+static const r2_region_t *r2_nic_region(const r2_op_t *op)
+{
+    return R2_OP_SEND == op->kind ? &op->src : &op->dst;
+}
+
 static uint32_t r2_nic_side(const r2_op_t *op)
 {
-    return R2_BUF_IN == op->src.buf ? 0 : 1;
+    return R2_BUF_IN == r2_nic_region(op)->buf ? 0 : 1;
 }
 
 /* Nothing of it is in the copy: no op has written there, and none has needed it here. */
@@ -34,18 +39,28 @@ static bool r2_nic_is_away(const r2_exec_t *exec, uint32_t index)
     return true;
 }
 
-static bool r2_nic_has_lanes(const r2_exec_t *exec, uint32_t index)
+/* What peers send is all that belongs there, and the GPU sees it. */
+static bool r2_nic_is_target(const r2_exec_t *exec, uint32_t index)
 {
-    const uint32_t peer = exec->args.ranks[exec->schedule->ops[index].peer];
-    r2_link_t *link;
+    const r2_staged_side_t *side = r2_exec_staged(exec, exec->schedule->ops[index].dst.buf);
 
-    return R2_OK == r2_net_link(exec->engine->net, peer, &link) && r2_link_reads_gpus(link);
+    return NULL != side && R2_MEM_NICS_NEVER != side->place->nics &&
+           0 != (exec->stage->touch->direct[index] & R2_TOUCH_DIRECT_RECV);
 }
 
-const char *r2_nic_source(const r2_exec_t *exec, const r2_op_t *op, r2_tp_memory_t *memory_p)
+static bool r2_nic_has_lanes(const r2_exec_t *exec, uint32_t index)
 {
-    const char *start = 0 == r2_nic_side(op) ? exec->args.in : exec->args.out;
-    const char *from = start + op->src.offset_bytes;
+    const r2_op_t *op = &exec->schedule->ops[index];
+    r2_link_t *link;
+
+    return R2_OK == r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link) &&
+           (R2_OP_SEND == op->kind ? r2_link_reads_gpus(link) : r2_link_puts_to_gpus(link));
+}
+
+char *r2_nic_memory(const r2_exec_t *exec, const r2_op_t *op, r2_tp_memory_t *memory_p)
+{
+    char *start = 0 == r2_nic_side(op) ? (char *) (uintptr_t) exec->args.in : exec->args.out;
+    char *from = start + r2_nic_region(op)->offset_bytes;
     const uintptr_t at = (uintptr_t) from;
     r2_mem_piece_t piece;
 
@@ -68,9 +83,11 @@ bool r2_nic_prepare(r2_exec_t *exec, uint32_t index)
     if (NULL != handle->message || handle->fetching || handle->done) {
         return handle->by_nic; /* it was begun: it stays as it is */
     }
-    handle->by_nic = R2_OP_SEND == op->kind && op->bytes >= exec->engine->staging.nic_bytes &&
-                     R2_MEM_DEVICE == exec->args.at[which].kind &&
-                     NULL == exec->args.convertors[which].move && r2_nic_is_away(exec, index) &&
-                     r2_nic_has_lanes(exec, index) && NULL != r2_nic_source(exec, op, &unused);
+    handle->by_nic =
+        (R2_OP_SEND == op->kind || R2_OP_RECV == op->kind) &&
+        op->bytes >= exec->engine->staging.nic_bytes &&
+        R2_MEM_DEVICE == exec->args.at[which].kind && NULL == exec->args.convertors[which].move &&
+        (R2_OP_SEND == op->kind ? r2_nic_is_away(exec, index) : r2_nic_is_target(exec, index)) &&
+        r2_nic_has_lanes(exec, index) && NULL != r2_nic_memory(exec, op, &unused);
     return handle->by_nic;
 }

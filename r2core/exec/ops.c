@@ -129,7 +129,7 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
     }
     args.late_ack = r2_exec_acks_late(exec, handle); /* room for what is packed is waited for */
     if (handle->by_nic) {
-        args.data = r2_nic_source(exec, op, &gpu);
+        args.data = r2_nic_memory(exec, op, &gpu);
         if (NULL == args.data) { /* the device has failed since */
             return R2_ERR_GPU;
         }
@@ -196,6 +196,20 @@ static void r2_exec_sink(void *arg, uint64_t offset, const void *data, uint64_t 
                     true);
 }
 
+/* NICs may write the message where it belongs. Without memory, also of the driver's, it comes as
+ * any other. */
+static void r2_exec_land(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle,
+                         r2_link_recv_t *args, r2_tp_memory_t *gpu)
+{
+    args->gpu_data = r2_nic_memory(exec, op, gpu);
+    handle->by_nic = NULL != args->gpu_data && r2_landing_new(exec, handle);
+    if (handle->by_nic) {
+        args->gpu = gpu;
+        args->sink = r2_landing_take;
+        args->grain_bytes = 1;
+    }
+}
+
 static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle,
                                 r2_link_done_fn_t done)
 {
@@ -215,9 +229,13 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .done = done,
         .arg = handle,
     };
+    r2_tp_memory_t gpu;
     r2_link_t *link;
     r2_status_t status = r2_loan_await(exec, (uint32_t) (handle - exec->ops));
 
+    if (handle->by_nic) {
+        r2_exec_land(exec, op, handle, &args, &gpu);
+    }
     if (R2_OK == status) {
         status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
     }

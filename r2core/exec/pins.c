@@ -107,15 +107,50 @@ r2_pin_t *r2_pins_get(r2_pins_t *pins, size_t bytes)
     return NULL == pin ? r2_pins_new(pins->mem, &pins->at, bytes) : pin;
 }
 
+bool r2_pins_take(r2_pins_t *pins, r2_pins_wanted_t *wanted)
+{
+    bool is_all = true;
+
+    for (uint32_t i = 0; i < wanted->count; ++i) {
+        wanted->pins[i] = r2_pins_kept(pins, wanted->bytes[i]);
+        is_all = is_all && NULL != wanted->pins[i];
+    }
+    return is_all;
+}
+
+void r2_pins_fill(r2_mem_t *mem, const r2_mem_at_t *at, r2_pins_wanted_t *wanted)
+{
+    for (uint32_t i = 0; i < wanted->count; ++i) {
+        if (NULL == wanted->pins[i]) {
+            wanted->pins[i] = r2_pins_new(mem, at, wanted->bytes[i]);
+        }
+    }
+}
+
+static void r2_pins_keep(r2_pins_t *pins, r2_pin_t *pin)
+{
+    pin->next = pins->free;
+    pins->free = pin;
+    pins->kept_bytes += pin->bytes;
+}
+
+void r2_pins_give(r2_pins_t *pins, r2_pins_wanted_t *wanted)
+{
+    for (uint32_t i = 0; i < wanted->count; ++i) {
+        if (NULL != wanted->pins[i]) {
+            r2_pins_keep(pins, wanted->pins[i]);
+        }
+    }
+    wanted->count = 0;
+}
+
 /* The oldest ones make room. */
 void r2_pins_put(r2_pins_t *pins, r2_pin_t *pin)
 {
     if (NULL == pin) {
         return;
     }
-    pin->next = pins->free;
-    pins->free = pin;
-    pins->kept_bytes += pin->bytes;
+    r2_pins_keep(pins, pin);
     while (pins->kept_bytes > pins->keep_bytes) {
         r2_pin_t **at = &pins->free;
 

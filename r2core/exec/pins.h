@@ -28,6 +28,15 @@ typedef struct r2_pins {
     uint32_t forgets; /* calls of r2_pins_forget() */
 } r2_pins_t;
 
+enum { R2_PINS_OF_RUN = 3 }; /* the most that a run takes: copies of two buffers, staging memory */
+
+/** What a run to come takes. */
+typedef struct r2_pins_wanted {
+    uint32_t count;
+    size_t bytes[R2_PINS_OF_RUN];
+    r2_pin_t *pins[R2_PINS_OF_RUN]; /* owned; NULL: not there yet */
+} r2_pins_wanted_t;
+
 /** @param keep_bytes the most that is kept. */
 void r2_pins_init(r2_pins_t *pins, r2_mem_t *mem, size_t keep_bytes);
 /** All were given back. Also for zeros. */
@@ -41,6 +50,12 @@ r2_pin_t *r2_pins_kept(r2_pins_t *pins, size_t bytes);
 /** As r2_pins_get(), anew. Without the engine lock: drivers take long for it, and may wait for the
  * application's work. @param at r2_pins_t.at. */
 r2_pin_t *r2_pins_new(r2_mem_t *mem, const r2_mem_at_t *at, size_t bytes);
+/** Takes what is kept of what is wanted. @return true: that is all of it. */
+bool r2_pins_take(r2_pins_t *pins, r2_pins_wanted_t *wanted);
+/** Pins the rest, as r2_pins_new(). */
+void r2_pins_fill(r2_mem_t *mem, const r2_mem_at_t *at, r2_pins_wanted_t *wanted);
+/** All of it is kept for the next run, however much that is until the next r2_pins_put(). */
+void r2_pins_give(r2_pins_t *pins, r2_pins_wanted_t *wanted);
 /** @param pin NULL: nothing. */
 void r2_pins_put(r2_pins_t *pins, r2_pin_t *pin);
 /** The device was reset: what was kept is not there any more. */

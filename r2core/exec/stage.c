@@ -131,9 +131,16 @@ static bool r2_stage_pin_all(r2_exec_t *exec)
     return 0 == scratch_bytes || (NULL != stage->scratch && !stage->scratch->is_heap);
 }
 
+bool r2_stage_touch(r2_program_t *program)
+{
+    if (NULL == program->touch[false]) {
+        program->touch[false] = r2_touch_create(&program->schedule, R2_TOUCH_NO_GPU);
+    }
+    return NULL != program->touch[false];
+}
+
 r2_status_t r2_stage_init(r2_exec_t *exec, r2_staging_place_t *reducer)
 {
-    r2_program_t *program = exec->program;
     r2_status_t status;
 
     if (!r2_stage_is_needed(&exec->args)) {
@@ -146,11 +153,8 @@ r2_status_t r2_stage_init(r2_exec_t *exec, r2_staging_place_t *reducer)
         }
         r2_stage_release(exec);
     }
-    if (NULL == program->touch[false]) {
-        program->touch[false] = r2_touch_create(&program->schedule, R2_TOUCH_NO_GPU);
-        if (NULL == program->touch[false]) {
-            return R2_ERR_NO_MEMORY;
-        }
+    if (!r2_stage_touch(exec->program)) {
+        return R2_ERR_NO_MEMORY;
     }
     status = r2_stage_create(exec, NULL);
     if (R2_OK == status && exec->engine->loans.enabled) {
@@ -194,7 +198,7 @@ bool r2_stage_is_busy(const r2_staged_t *stage)
 {
     return stage->waiting_count > 0 || stage->written_head < stage->written_tail ||
            0 != stage->stored || stage->ahead < stage->load_count || stage->fetches > 0 ||
-           stage->reduce_head < stage->reduce_tail;
+           stage->landed > 0 || stage->reduce_head < stage->reduce_tail;
 }
 
 void r2_stage_leave(r2_exec_t *exec)
@@ -367,7 +371,9 @@ r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
     r2_status_t status = R2_OK;
 
     if (r2_loan_prepare(exec, index) || r2_nic_prepare(exec, index)) {
-        return r2_stage_follow(&exec->stage->sides[R2_BUF_IN == op->src.buf ? 0 : 1]);
+        const r2_buf_t buf = R2_OP_RECV == op->kind ? op->dst.buf : op->src.buf;
+
+        return r2_stage_follow(&exec->stage->sides[R2_BUF_IN == buf ? 0 : 1]);
     }
     if (r2_touch_reads_src(op) && 0 == (direct & R2_TOUCH_DIRECT_SRC)) {
         status = r2_stage_side_load(exec, op->src.buf, &touch->src[index]);

@@ -76,6 +76,7 @@ static r2_status_t r2_staging_open(r2_staging_t *staging, const r2_mem_at_t *at)
         r2_staging_close(place);
         return status;
     }
+    place->nics = r2_mem_nics(staging->mem, at);
     if (NULL == staging->places) { /* all contexts can use it, also when this one is gone */
         staging->pins.at = (r2_mem_at_t){R2_MEM_PINNED, at->device, NULL};
     }

@@ -20,17 +20,21 @@
 #define R2_EXEC_STAGING_H
 
 #include "exec/pins.h"
+#include "exec/program.h"
 #include "exec/touch.h"
 #include "mem/kernels.h"
 #include "mem/queue.h"
 
+struct r2_engine;
 struct r2_exec;
+struct r2_exec_args;
 
 /** Copies to and from the memory of one context, each way in its own order, and reductions. */
 typedef struct r2_staging_place {
     struct r2_staging_place *next;
     r2_mem_queue_t loads, stores, reduces;
     r2_kernels_t kernels;
+    r2_mem_nics_t nics; /* how the device sees what NICs write to it */
 } r2_staging_place_t;
 
 /** What all runs of a process share. */
@@ -39,7 +43,7 @@ typedef struct r2_staging {
     r2_staging_place_t *places; /* owned list */
     r2_pins_t pins;
     uint64_t reduce_bytes;   /* REDUCE ops from here on are the GPU's; R2_TOUCH_NO_GPU: none */
-    uint64_t nic_bytes;      /* messages from here on are read by NICs, where those can */
+    uint64_t nic_bytes;      /* messages from here on are read and written by NICs that can */
     struct r2_exec *copying; /* list: runs that wait for copies */
     uint32_t waiting;        /* how many are on it; others look without lock */
 } r2_staging_t;
@@ -65,6 +69,7 @@ typedef struct r2_staged {
     uint32_t *written; /* ops that are complete; each enters once */
     uint32_t written_head, written_tail;
     uint32_t fetches;        /* ops that NICs were to read, and that wait for no load yet */
+    uint32_t landed;         /* messages that NICs have put, and whose ops are not complete */
     uint64_t stored;         /* ticket of the newest store that is under way; 0: there is none */
     const r2_touch_t *touch; /* borrowed: of the program */
     /* of the GPU's reductions */
@@ -130,6 +135,13 @@ static inline void r2_staging_count(r2_staging_t *staging, int change)
 /** Gives a run what it needs, if one of its buffers is not the CPU's.
  * @param reducer r2_stage_reducer() @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_GPU. */
 r2_status_t r2_stage_init(struct r2_exec *exec, r2_staging_place_t *reducer);
+/** Has a program know what its ops touch where the GPU does not reduce.
+ * @return false: no memory. */
+bool r2_stage_touch(r2_program_t *program);
+/** What r2_stage_init() would take for a run of a program that has a buffer in memory of a GPU.
+ * @param wanted_p lengths, and no memory yet */
+void r2_stage_wants(struct r2_engine *engine, const struct r2_exec_args *args,
+                    r2_program_t *program, r2_pins_wanted_t *wanted_p);
 /** Waits for copies if the run is not over. */
 void r2_stage_end(struct r2_exec *exec);
 /** Nothing is copied any more. */

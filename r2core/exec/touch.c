@@ -87,7 +87,7 @@ typedef struct r2_touch_filled {
     uint8_t *direct;
 } r2_touch_filled_t;
 
-enum { R2_TOUCH_TOUCHED = 1, R2_TOUCH_WRITTEN = 2 };
+enum { R2_TOUCH_TOUCHED = 1, R2_TOUCH_WRITTEN = 2, R2_TOUCH_NEEDED = 4 };
 
 /* Marks what an op touches. What it reads and no op before it touches has to be loaded. */
 static void r2_touch_mark(uint64_t *places, r2_touch_span_t span, bool reads, uint32_t op,
@@ -103,10 +103,10 @@ static void r2_touch_mark(uint64_t *places, r2_touch_span_t span, bool reads, ui
     }
 }
 
-static bool r2_touch_is_written(const uint64_t *places, r2_touch_span_t span)
+static bool r2_touch_is(const uint64_t *places, r2_touch_span_t span, uint64_t mark)
 {
     for (uint32_t s = span.first; s < span.end; ++s) {
-        if (0 != (places[s] & R2_TOUCH_WRITTEN)) {
+        if (0 != (places[s] & mark)) {
             return true;
         }
     }
@@ -118,9 +118,9 @@ static uint8_t r2_touch_direct(const r2_touch_filled_t *filled, const r2_op_t *o
 {
     const uint32_t from = R2_BUF_IN == op->src.buf ? 0 : 1, to = R2_BUF_IN == op->dst.buf ? 0 : 1;
     const bool src = R2_BUF_SCRATCH != op->src.buf &&
-                     !r2_touch_is_written(filled->places[from], filled->src[index]);
+                     !r2_touch_is(filled->places[from], filled->src[index], R2_TOUCH_WRITTEN);
     const bool dst = R2_BUF_SCRATCH != op->dst.buf &&
-                     !r2_touch_is_written(filled->places[to], filled->dst[index]);
+                     !r2_touch_is(filled->places[to], filled->dst[index], R2_TOUCH_WRITTEN);
 
     return r2_touch_is_gpus(op, filled->gpu_bytes)
                ? (uint8_t) ((src ? R2_TOUCH_DIRECT_SRC : 0) | (dst ? R2_TOUCH_DIRECT_DST : 0))
@@ -153,6 +153,32 @@ static void r2_touch_fill(r2_touch_t *touch, const r2_schedule_t *schedule,
         for (uint32_t s = filled->dst[i].first; s < filled->dst[i].end; ++s) {
             ++filled->writers[to][s];
             filled->places[to][s] |= R2_TOUCH_WRITTEN;
+        }
+    }
+}
+
+static void r2_touch_need(uint64_t *places, r2_touch_span_t span)
+{
+    for (uint32_t s = span.first; s < span.end; ++s) {
+        places[s] |= R2_TOUCH_NEEDED;
+    }
+}
+
+/* From the last op to the first, since an op waits for earlier ones only. */
+static void r2_touch_find_final(const r2_schedule_t *schedule, const r2_touch_filled_t *filled)
+{
+    for (uint32_t i = schedule->op_count; i-- > 0;) {
+        const r2_op_t *op = &schedule->ops[i];
+
+        if (R2_OP_RECV == op->kind && R2_BUF_OUT == op->dst.buf &&
+            !r2_touch_is(filled->places[1], filled->dst[i], R2_TOUCH_NEEDED)) {
+            filled->direct[i] |= R2_TOUCH_DIRECT_RECV;
+        }
+        if (R2_OP_SEND != op->kind && R2_BUF_SCRATCH != op->dst.buf) {
+            r2_touch_need(filled->places[R2_BUF_IN == op->dst.buf ? 0 : 1], filled->dst[i]);
+        }
+        if ((R2_OP_REDUCE == op->kind || R2_OP_COPY == op->kind) && R2_BUF_SCRATCH != op->src.buf) {
+            r2_touch_need(filled->places[R2_BUF_IN == op->src.buf ? 0 : 1], filled->src[i]);
         }
     }
 }
@@ -212,6 +238,7 @@ static r2_touch_t *r2_touch_copy(const r2_schedule_t *schedule, const uint64_t *
     touch->direct = filled.direct;
     touch->loads = filled.loads;
     r2_touch_fill(touch, schedule, &filled);
+    r2_touch_find_final(schedule, &filled);
     r2_touch_pack(&touch->sides[0], places);
     r2_touch_pack(&touch->sides[1], places + in);
     return touch;

@@ -35,10 +35,14 @@ typedef struct r2_touch_load {
     r2_touch_span_t span;
 } r2_touch_load_t;
 
-/** What a GPU that reduces reads where the user has it, since nobody has written it before. */
+/** What an op finds where the user has it. */
 typedef enum r2_touch_direct {
+    /* a GPU that reduces reads it, since nobody has written it before */
     R2_TOUCH_DIRECT_SRC = 1,
-    R2_TOUCH_DIRECT_DST = 2 /* it writes the copy all the same */
+    R2_TOUCH_DIRECT_DST = 2, /* it writes the copy all the same */
+    /* what a RECV op brings may be put there, and need not be in the copy: no op writes it
+     * afterwards, and none but SEND ops read it */
+    R2_TOUCH_DIRECT_RECV = 4
 } r2_touch_direct_t;
 
 typedef struct r2_touch {

@@ -6,6 +6,7 @@ r2include_HEADERS += \
     r2core/include/r2/counters.h \
     r2core/include/r2/ctx.h \
     r2core/include/r2/gpu.h \
+    r2core/include/r2/gpu_rates.h \
     r2core/include/r2/kernel.h \
     r2core/include/r2/log.h \
     r2core/include/r2/mem_kind.h \

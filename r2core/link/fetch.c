@@ -36,6 +36,11 @@ bool r2_link_reads_gpus(const r2_link_t *link)
     return able > 0;
 }
 
+bool r2_link_puts_to_gpus(const r2_link_t *link)
+{
+    return link->net->params->put && r2_link_reads_gpus(link);
+}
+
 /* @return true: there are lanes that are sound (or usable), and none of them can. */
 static bool r2_link_is_unable(const r2_link_t *link, bool sound)
 {

@@ -94,6 +94,10 @@ typedef struct r2_link_recv {
     /* not 0: the sink may be called by any thread, and a message whose chunks are no multiples of
      * this, or that is put there, is in data all the same */
     uint32_t grain_bytes;
+    /* not NULL: r2_link_puts_to_gpus(), and peers may put the message to `gpu_data`, in this memory
+     * of a GPU: the sink, with a grain of 1, is given what comes otherwise */
+    const r2_tp_memory_t *gpu;
+    void *gpu_data; /* borrowed until done */
     uint64_t bytes; /* must equal the message's */
     uint32_t digest;
     /* credit that the sender is to be told by the caller; NULL: it gets a packet */
@@ -122,6 +126,8 @@ void r2_link_ready(r2_tx_message_t *message, uint64_t bytes);
 
 /** True if every lane to the peer that is up, and one is, can send memory of a GPU. */
 bool r2_link_reads_gpus(const r2_link_t *link);
+/** True if, besides, this process lets peers put messages to its memory. */
+bool r2_link_puts_to_gpus(const r2_link_t *link);
 /** A message that was to be fetched is here. @param data borrowed until done */
 void r2_link_fetched(r2_tx_message_t *message, const void *data);
 

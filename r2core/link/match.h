@@ -59,6 +59,8 @@ typedef struct r2_rx_match {
     char *data;             /* borrowed; NULL with a sink that takes all */
     r2_link_sink_fn_t sink;
     uint32_t grain_bytes; /* as in r2_link_recv_t */
+    r2_tp_memory_t gpu;   /* gpu_id 0: what is put goes to data */
+    void *gpu_data;       /* borrowed */
     uint64_t bytes;       /* as digest */
     uint32_t digest;      /* the receive's; not posted: the sender's that asked for credit */
     uint64_t since_ns;    /* when it was posted */

@@ -22,8 +22,9 @@ static_assert(R2_WIRE_KEYS_MAX == R2_RAILS_MAX && R2_WIRE_KEY_BYTES == R2_TP_KEY
 static bool r2_place_may(const r2_link_t *link, const r2_rx_match_t *match)
 {
     return link->net->params->put && !link->same_host && match->posted && NULL == match->place &&
-           NULL != match->data && NULL == match->sink && match->bytes > R2_CREDIT_MIN_BYTES &&
-           match->tag.comm_key < R2_LINK_OWN_KEYS && r2_control_may(link, R2_WIRE_GRANT);
+           (0 != match->gpu.gpu_id || (NULL != match->data && NULL == match->sink)) &&
+           match->bytes > R2_CREDIT_MIN_BYTES && match->tag.comm_key < R2_LINK_OWN_KEYS &&
+           r2_control_may(link, R2_WIRE_GRANT);
 }
 
 bool r2_place_wants(const r2_link_t *link, uint64_t bytes)
@@ -38,21 +39,28 @@ bool r2_place_wants(const r2_link_t *link, uint64_t bytes)
     return wants;
 }
 
+/* Where what is put of a receive belongs. */
+static void *r2_place_of(const r2_rx_match_t *match)
+{
+    return 0 == match->gpu.gpu_id ? match->data : match->gpu_data;
+}
+
 /* Grants to one lane. @return false: it has no puts, as relays have none, or is not to get any. */
 static bool r2_place_grant(const r2_lane_t *lane, const r2_rx_match_t *match, r2_place_t *place,
                            r2_wire_key_t *key)
 {
     const r2_tp_ops_t *ops = lane->rail->tp->ops;
+    const r2_tp_memory_t *gpu = 0 == match->gpu.gpu_id ? NULL : &match->gpu;
     void **grant;
     size_t bytes = 0;
 
-    if (lane->idx >= R2_RAILS_MAX) {
+    if (lane->idx >= R2_RAILS_MAX || (NULL != gpu && !r2_lane_reads_gpus(lane))) {
         return false;
     }
     grant = &place->lanes[lane->idx].grant;
     if (!lane->is_rdma || !r2_lane_may_send(lane) || NULL == ops->grant ||
-        R2_OK != ops->grant(lane->conn->worker->worker, match->data, match->bytes, key->key, &bytes,
-                            grant)) {
+        R2_OK != ops->grant(lane->conn->worker->worker, r2_place_of(match), match->bytes, gpu,
+                            key->key, &bytes, grant)) {
         *grant = NULL;
         return false;
     }
@@ -104,7 +112,7 @@ void r2_place_free(r2_link_t *link, r2_place_t *place)
 
 bool r2_place_offer(r2_link_t *link, r2_rx_match_t *match, const r2_wire_credit_t *credit)
 {
-    const uintptr_t address = (uintptr_t) match->data;
+    const uintptr_t address = (uintptr_t) r2_place_of(match);
     r2_wire_grant_t grant = {.credit = *credit,
                              .address = address,
                              .bytes = match->bytes,

@@ -116,6 +116,7 @@ static bool r2_rx_take_placed(r2_lane_t *lane, r2_rx_message_t *message,
         link->rx.consumed += (uint32_t) r2_rx_cost(header->length);
     }
     link->net->counters->placed_bytes += header->length;
+    link->net->counters->gpu_placed_bytes += 0 == match->gpu.gpu_id ? 0 : header->length;
     r2_grant_given(link, match, header->length);
     if (!r2_rx_may_write(link, match) && !message->deferred) {
         message->deferred = true;

@@ -301,8 +301,14 @@ static void r2_rx_match_post(r2_link_t *link, r2_rx_match_t *match, const r2_lin
     --link->rx.unposted;
     match->data = args->data;
     /* who needs no sink gets the message without a copy where that can be */
-    match->sink = args->grain_bytes > 0 && r2_place_wants(link, args->bytes) ? NULL : args->sink;
+    match->sink = NULL == args->gpu && args->grain_bytes > 0 && r2_place_wants(link, args->bytes)
+                      ? NULL
+                      : args->sink;
     match->grain_bytes = args->grain_bytes;
+    if (NULL != args->gpu) {
+        match->gpu = *args->gpu;
+        match->gpu_data = args->gpu_data;
+    }
     match->bytes = args->bytes;
     match->striped = r2_link_stripes(link, args->bytes);
     link->rx.striped += match->striped ? 1 : 0;

@@ -11,7 +11,7 @@
  *   unexpected                            messages that nobody waits for yet
  *   link relay_lane unread item           a link; its relay lane; what lies unread; queues
  *   ack_state control                     what a lane has received; control packets
- *   place put fetch landing               memory that peers put to, and puts to theirs; a GPU's;
+ *   fetch place put landing               memory that peers put to, and puts to theirs; a GPU's;
  *                                         memory that lanes read to
  *   tx_packet credit grant                packets; credit that we have, credit that we give
  *   lane idle place_end                   life of a lane; silence; receives that are given up

@@ -155,8 +155,9 @@ static bool r2_tx_is_away(const r2_tx_item_t *item)
     return r2_tx_is_on_gpu(item) && item->message->fetching;
 }
 
-/* Sends queued items (control, or lost and to be sent again) as far as lanes have room. */
-static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool retransmit)
+/* Sends queued items (control, or lost and to be sent again) as far as lanes have room.
+ * @param waits_p true, if what others pass waits for room. @return false: no lane has any. */
+static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool retransmit, bool *waits_p)
 {
     r2_tx_item_t *item, *next;
 
@@ -169,6 +170,7 @@ static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool retransmit)
             }
             lane = r2_tx_lane(link, item, r2_tx_item_bytes(item), r2_tx_is_on_gpu(item));
             if (NULL == lane && r2_tx_may_pass(link, item, retransmit)) {
+                *waits_p = *waits_p || (r2_tx_is_on_gpu(item) && 0 == item->in_flight);
                 continue;
             }
             if (NULL == lane || !r2_tx_send(lane, item, retransmit)) {
@@ -279,16 +281,16 @@ static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
 static bool r2_tx_queues(r2_link_t *link)
 {
     r2_tx_message_t *message, *next;
-    bool frames_sent;
+    bool frames_sent, waits = false;
 
-    if (NULL != link->tx.control && !r2_tx_items(link, &link->tx.control, false)) {
+    if (NULL != link->tx.control && !r2_tx_items(link, &link->tx.control, false, &waits)) {
         return true; /* no lane */
     }
-    if (NULL != link->tx.retransmit && !r2_tx_items(link, &link->tx.retransmit, true)) {
+    if (NULL != link->tx.retransmit && !r2_tx_items(link, &link->tx.retransmit, true, &waits)) {
         return false;
     }
     /* own data may go where they may not */
-    frames_sent = NULL == link->tx.relayed || r2_tx_items(link, &link->tx.relayed, false);
+    frames_sent = NULL == link->tx.relayed || r2_tx_items(link, &link->tx.relayed, false, &waits);
     DL_FOREACH_SAFE(link->tx.queue, message, next) {
         if (!r2_tx_chunks(link, message)) {
             return false;
@@ -297,12 +299,12 @@ static bool r2_tx_queues(r2_link_t *link)
         message->queued = false;
         r2_tx_message_settle(message);
     }
-    return frames_sent;
+    return frames_sent && !waits;
 }
 
 void r2_link_push(r2_link_t *link)
 {
-    bool waiting;
+    bool waiting, unused = false;
 
     if (link->net->in_callback || R2_OK != link->broken) {
         return;
@@ -313,7 +315,7 @@ void r2_link_push(r2_link_t *link)
     waiting = !r2_tx_queues(link);
     link->tx.mute_ns = waiting ? 0 : link->tx.mute_ns; /* the time is that of nothing to send */
     if (!waiting && r2_credit_request_mute(link)) {
-        (void) r2_tx_items(link, &link->tx.control, false);
+        (void) r2_tx_items(link, &link->tx.control, false, &unused);
     }
     r2_rates_waiting(link, waiting);
 }

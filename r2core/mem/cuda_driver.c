@@ -29,8 +29,13 @@ static const r2_cuda_symbol_t r2_cuda_symbols[] = {
 #undef R2_CUDA_FN
 };
 
-/* Drivers before CUDA 11 have some of these under older names. All or none. */
-static const char r2_cuda_optional[] = "cuIpc";
+/* Drivers before CUDA 11 have some of the first under older names: all or none. Those before 11.3
+ * lack the second. */
+static bool r2_cuda_is_optional(const char *name)
+{
+    return 0 == strncmp(name, "cuIpc", sizeof("cuIpc") - 1) ||
+           0 == strcmp(name, "cuFlushGPUDirectRDMAWrites");
+}
 
 static void r2_cuda_driver_settle(r2_cuda_driver_t *driver)
 {
@@ -57,8 +62,7 @@ r2_status_t r2_cuda_driver_open(const char *name, r2_cuda_driver_t *driver_p, ch
     for (size_t i = 0; i < r2_array_count(r2_cuda_symbols); ++i) {
         void *symbol = dlsym(driver.library, r2_cuda_symbols[i].name);
 
-        if (NULL == symbol &&
-            0 != strncmp(r2_cuda_symbols[i].name, r2_cuda_optional, sizeof(r2_cuda_optional) - 1)) {
+        if (NULL == symbol && !r2_cuda_is_optional(r2_cuda_symbols[i].name)) {
             snprintf(text_p, text_bytes, "%s has no %s: the driver is too old", name,
                      r2_cuda_symbols[i].name);
             r2_cuda_driver_close(&driver);

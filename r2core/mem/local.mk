@@ -7,10 +7,12 @@ libr2core_la_SOURCES += \
     r2core/mem/cuda_driver.c \
     r2core/mem/cuda_driver.h \
     r2core/mem/cuda_ipc.h \
+    r2core/mem/cuda_start.def \
     r2core/mem/functions.c \
     r2core/mem/gpu.c \
     r2core/mem/kernels.c \
     r2core/mem/kernels.h \
+    r2core/mem/measure.c \
     r2core/mem/mem.c \
     r2core/mem/mem.h \
     r2core/mem/queue.c \

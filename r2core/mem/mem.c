@@ -175,6 +175,36 @@ void r2_mem_leave(r2_mem_t *mem)
     (void) mem->driver.pop(&ours);
 }
 
+/* Of drivers before 11.3 nothing is known. */
+r2_mem_nics_t r2_mem_nics(const r2_mem_t *mem, const r2_mem_at_t *at)
+{
+    int order = 0, ways = 0;
+
+    if (R2_CU_OK != mem->driver.device_attribute(&order, R2_CU_DEVICE_NIC_ORDER, at->device) ||
+        R2_CU_OK != mem->driver.device_attribute(&ways, R2_CU_DEVICE_NIC_FLUSHES, at->device)) {
+        return R2_MEM_NICS_NEVER;
+    }
+    if (order >= R2_CU_NIC_ORDER_ALL) {
+        return R2_MEM_NICS_PLAIN;
+    }
+    return 0 != (ways & R2_CU_NIC_FLUSH_BY_HOST) && NULL != mem->driver.flush_nics
+               ? R2_MEM_NICS_FLUSH
+               : R2_MEM_NICS_NEVER;
+}
+
+r2_status_t r2_mem_flush_nics(r2_mem_t *mem, const r2_mem_at_t *at)
+{
+    r2_status_t status = r2_mem_enter(mem, at);
+
+    if (R2_OK == status) {
+        status = r2_mem_check(
+            mem, mem->driver.flush_nics(R2_CU_NIC_FLUSH_CONTEXT, R2_CU_NIC_FLUSH_TO_ALL),
+            "cuFlushGPUDirectRDMAWrites");
+        r2_mem_leave(mem);
+    }
+    return status;
+}
+
 r2_status_t r2_mem_pin(r2_mem_t *mem, const r2_mem_at_t *at, size_t bytes, void **bytes_p)
 {
     r2_status_t status = r2_mem_enter(mem, at);

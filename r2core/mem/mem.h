@@ -61,6 +61,19 @@ typedef struct r2_mem_piece {
  * other processes and NICs may have, as those of pools and those mapped by pieces. */
 bool r2_mem_piece_of(const r2_mem_t *mem, const void *at, r2_mem_piece_t *piece_p);
 
+/** How a device sees what NICs have written to its memory. */
+typedef enum r2_mem_nics {
+    R2_MEM_NICS_NEVER, /* it may not, or the driver is too old to say: NICs are not to write */
+    R2_MEM_NICS_FLUSH, /* behind r2_mem_flush_nics() */
+    R2_MEM_NICS_PLAIN  /* once the CPU knows that it was written */
+} r2_mem_nics_t;
+
+/** @param at memory of a device */
+r2_mem_nics_t r2_mem_nics(const r2_mem_t *mem, const r2_mem_at_t *at);
+/** All devices see what NICs have written so far to memory of a context. Takes microseconds.
+ * @return R2_OK; R2_ERR_GPU. */
+r2_status_t r2_mem_flush_nics(r2_mem_t *mem, const r2_mem_at_t *at);
+
 /** Makes the context of memory that is_drivers the current one of this thread; r2_mem_leave()
  * restores what the application had. @return R2_OK; R2_ERR_GPU, and nothing to leave. */
 r2_status_t r2_mem_enter(r2_mem_t *mem, const r2_mem_at_t *at);

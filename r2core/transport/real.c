@@ -141,13 +141,15 @@ static bool r2_real_ep_reads_gpus(const r2_tp_ep_t *ep)
     return NULL != ops->ep_reads_gpus && ops->ep_reads_gpus(ep);
 }
 
-static r2_status_t r2_real_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
-                                 size_t *key_bytes_p, void **grant_p)
+static r2_status_t r2_real_grant(r2_tp_worker_t *worker, void *data, size_t bytes,
+                                 const r2_tp_memory_t *memory, void *key_p, size_t *key_bytes_p,
+                                 void **grant_p)
 {
     const r2_tp_ops_t *ops = r2_real_ops(worker);
 
-    return NULL == ops->grant ? R2_ERR_UNSUPPORTED
-                              : ops->grant(worker, data, bytes, key_p, key_bytes_p, grant_p);
+    return NULL == ops->grant
+               ? R2_ERR_UNSUPPORTED
+               : ops->grant(worker, data, bytes, memory, key_p, key_bytes_p, grant_p);
 }
 
 static void r2_real_ungrant(r2_tp_worker_t *worker, void *grant)

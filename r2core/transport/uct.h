@@ -341,8 +341,9 @@ r2_status_t r2_uct_send_header(r2_tp_ep_t *ep, const r2_tp_send_t *op);
 
 /* ---- uct_grant.c: memory that peers write to, and writing to theirs ---- */
 
-r2_status_t r2_uct_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
-                         size_t *key_bytes_p, void **grant_p);
+r2_status_t r2_uct_grant(r2_tp_worker_t *worker, void *data, size_t bytes,
+                         const r2_tp_memory_t *memory, void *key_p, size_t *key_bytes_p,
+                         void **grant_p);
 void r2_uct_ungrant(r2_tp_worker_t *worker, void *grant);
 r2_status_t r2_uct_put(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target);
 

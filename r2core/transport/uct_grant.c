@@ -17,8 +17,9 @@
  * then on nothing reads the data here. It says nothing of the peer's process.
  */
 
-r2_status_t r2_uct_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
-                         size_t *key_bytes_p, void **grant_p)
+r2_status_t r2_uct_grant(r2_tp_worker_t *worker, void *data, size_t bytes,
+                         const r2_tp_memory_t *memory, void *key_p, size_t *key_bytes_p,
+                         void **grant_p)
 {
     r2_tp_device_t *device = worker->device;
     r2_uct_region_t *region;
@@ -28,7 +29,7 @@ r2_status_t r2_uct_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void 
         return R2_ERR_UNSUPPORTED;
     }
     r2_ucx_enter();
-    region = r2_uct_region_get(device->memory, data, bytes, NULL);
+    region = r2_uct_region_get(device->memory, data, bytes, memory);
     rc = NULL == region ? UCS_ERR_NO_MEMORY
                         : uct_md_mkey_pack(device->domain.md, r2_uct_region_handle(region), key_p);
     if (UCS_OK != rc && NULL != region) {

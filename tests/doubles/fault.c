@@ -290,13 +290,15 @@ static r2_status_t fault_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
 
 /* ---- puts: lost or failing as what is sent, never twice or late ---- */
 
-static r2_status_t fault_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
-                               size_t *key_bytes_p, void **grant_p)
+static r2_status_t fault_grant(r2_tp_worker_t *worker, void *data, size_t bytes,
+                               const r2_tp_memory_t *memory, void *key_p, size_t *key_bytes_p,
+                               void **grant_p)
 {
     const r2_tp_ops_t *ops = fault_inner_ops(worker);
 
-    return NULL == ops->grant ? R2_ERR_UNSUPPORTED
-                              : ops->grant(worker->inner, data, bytes, key_p, key_bytes_p, grant_p);
+    return NULL == ops->grant
+               ? R2_ERR_UNSUPPORTED
+               : ops->grant(worker->inner, data, bytes, memory, key_p, key_bytes_p, grant_p);
 }
 
 static void fault_ungrant(r2_tp_worker_t *worker, void *grant)

@@ -343,6 +343,21 @@ static r2_cu_result_t ipc_close(r2_cu_at_t at)
     return R2_CU_INVALID_VALUE;
 }
 
+static r2_cu_result_t device_attribute(int *value_p, r2_cu_device_attribute_t which,
+                                       r2_cu_device_t device)
+{
+    (void) device;
+    *value_p = R2_CU_DEVICE_NIC_FLUSHES == which ? R2_CU_NIC_FLUSH_BY_HOST : 0;
+    return R2_CU_OK;
+}
+
+static r2_cu_result_t flush_nics(r2_cu_nic_target_t target, r2_cu_nic_scope_t scope)
+{
+    (void) target, (void) scope;
+    ++stats.flushes;
+    return R2_CU_OK;
+}
+
 void r2_gpu_sim_driver(r2_cuda_driver_t *driver_p)
 {
     *driver_p = (r2_cuda_driver_t){

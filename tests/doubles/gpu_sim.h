@@ -24,6 +24,7 @@ typedef struct r2_gpu_sim r2_gpu_sim_t;
 /** What GPUs have copied since the process began. */
 typedef struct r2_gpu_sim_stats {
     uint64_t copies, bytes;
+    uint64_t flushes; /* of what NICs have written */
 } r2_gpu_sim_stats_t;
 
 /** @param clock borrowed @return NULL: out of memory. */

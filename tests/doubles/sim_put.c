@@ -38,8 +38,9 @@ static bool sim_grants_grow(r2_sim_t *sim)
     return true;
 }
 
-r2_status_t r2_sim_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
-                         size_t *key_bytes_p, void **grant_p)
+r2_status_t r2_sim_grant(r2_tp_worker_t *worker, void *data, size_t bytes,
+                         const r2_tp_memory_t *memory, void *key_p, size_t *key_bytes_p,
+                         void **grant_p)
 {
     r2_sim_t *sim = r2_sim_of_worker(worker);
     sim_handle_t handle;
@@ -47,6 +48,10 @@ r2_status_t r2_sim_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void 
 
     if (!worker->device->puts || !r2_sim_worker_usable(worker, "grant")) {
         return R2_ERR_UNSUPPORTED;
+    }
+    if (NULL != memory && ((uintptr_t) data < (uintptr_t) memory->data ||
+                           (uintptr_t) data + bytes > (uintptr_t) memory->data + memory->bytes)) {
+        r2_sim_fail(sim, "node %u: what is granted is not in its memory", worker->device->node);
     }
     if (!sim_grants_grow(sim)) {
         return R2_ERR_NO_MEMORY;

@@ -211,8 +211,9 @@ r2_status_t r2_sim_give(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_sim_put_t *pu
 /** Has the worker an endpoint in this list that leads to another one? */
 bool r2_sim_leads_to(const r2_tp_ep_t *list, const r2_tp_worker_t *worker);
 /* sim_put.c */
-r2_status_t r2_sim_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
-                         size_t *key_bytes_p, void **grant_p);
+r2_status_t r2_sim_grant(r2_tp_worker_t *worker, void *data, size_t bytes,
+                         const r2_tp_memory_t *memory, void *key_p, size_t *key_bytes_p,
+                         void **grant_p);
 void r2_sim_ungrant(r2_tp_worker_t *worker, void *grant);
 r2_status_t r2_sim_put(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target);
 /** The NIC of the peer has a packet: writes its data, if it is put, and may. */

@@ -29,6 +29,8 @@ typedef int CUmemAllocationGranularity_flags;
 typedef int CUstreamCaptureStatus;
 typedef int CUdriverProcAddressQueryResult;
 typedef int CUjit_option;
+typedef int CUflushGPUDirectRDMAWritesTarget;
+typedef int CUflushGPUDirectRDMAWritesScope;
 typedef unsigned long long CUdeviceptr;
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef struct CUctx_st *CUcontext;

@@ -62,7 +62,8 @@ FAKECUDA_EXPORT void *fakecuda_look(uint64_t at, size_t bytes);
  * cuMemAlloc() that is live. */
 FAKECUDA_EXPORT int fakecuda_nic_place(uint64_t at, size_t bytes, void **place_p);
 /** A NIC is told to touch it: a mistake if an operation that nobody waited for writes there, or, if
- * the NIC `writes`, reads. Nothing happens for other addresses. */
+ * the NIC `writes`, reads. What it writes GPUs see when it is flushed: operations on it before are
+ * a mistake. Nothing happens for other addresses. */
 FAKECUDA_EXPORT void fakecuda_nic_touch(uint64_t at, size_t bytes, int writes);
 
 #endif

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "counted.h"
 #include "fakecuda/api.h"
 #include "fakecuda/fakecuda.h"
 #include "gpu_cover.h"
@@ -347,6 +348,8 @@ int main(int argc, char **argv)
         ++cases;
     }
     MPI_Comm_free(&ring);
+    printf("# rank %d: %llu messages for NICs to read, %llu bytes put\n", cover_rank,
+           counted("coll_r2_gpu_messages"), counted("coll_r2_gpu_placed_bytes"));
     MPI_Finalize();
     printf("rank %d: %d cases, %d wrong, %d mistakes, %d touches, %d copies, %d launches\n%s",
            cover_rank, cases, wrong, (int) fakecuda_counter("mistakes"),

@@ -3,8 +3,9 @@
  * Copyright (c) 2026 The r2 authors
  *
  * Pinned memory that takes long: two ranks, FAKECUDA_PIN_WAITS=1. A thread of rank 0 sends memory
- * of the GPU, for which memory has to be pinned, and the driver does that when all that the program
- * has started has ended; that ends when rank 0 has made collectives with rank 1.
+ * of the GPU (with "bcast": to both, by a collective), for which memory has to be pinned, and the
+ * driver does that when all that the program has started has ended; that ends when rank 0 has made
+ * collectives with rank 1.
  */
 #include <mpi.h>
 
@@ -14,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BYTES = 100000 };
 
@@ -21,6 +23,7 @@ static void *library;
 static unsigned long long device;
 static sem_t gate;
 static volatile int sends; /* the thread is about to */
+static MPI_Comm others;    /* MPI_COMM_NULL: by point-to-point */
 
 static void *function(const char *name)
 {
@@ -67,10 +70,25 @@ static void start_gpu(void)
 
 static void *sender(void *arg)
 {
+    void *memory = (void *) (uintptr_t) device;
+
     (void) arg;
     sends = 1;
-    MPI_Send((void *) (uintptr_t) device, BYTES, MPI_BYTE, 1, 5, MPI_COMM_WORLD);
+    if (MPI_COMM_NULL == others) {
+        MPI_Send(memory, BYTES, MPI_BYTE, 1, 5, MPI_COMM_WORLD);
+    } else {
+        MPI_Bcast(memory, BYTES, MPI_BYTE, 0, others);
+    }
     return NULL;
+}
+
+static void receive(unsigned char *got)
+{
+    if (MPI_COMM_NULL == others) {
+        MPI_Recv(got, BYTES, MPI_BYTE, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Bcast(got, BYTES, MPI_BYTE, 0, others);
+    }
 }
 
 /* While the other thread waits for memory. */
@@ -96,6 +114,10 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     sem_init(&gate, 0, 0);
+    others = MPI_COMM_NULL;
+    if (argc > 1 && 0 == strcmp(argv[1], "bcast")) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &others);
+    }
     if (0 == rank) {
         start_gpu();
         pthread_create(&thread, NULL, sender, NULL);
@@ -107,12 +129,15 @@ int main(int argc, char **argv)
         sem_post(&gate);
         pthread_join(thread, NULL);
     } else {
-        MPI_Recv(got, BYTES, MPI_BYTE, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        receive(got);
         for (int i = 0; i < BYTES; ++i) {
             wrong += 7 != got[i];
         }
     }
     printf("rank %d: %d wrong\n", rank, wrong);
+    if (MPI_COMM_NULL != others) {
+        MPI_Comm_free(&others);
+    }
     MPI_Finalize();
     return 0 == wrong ? 0 : 1;
 }

@@ -127,8 +127,9 @@ int main(int argc, char **argv)
     }
     buffer_free(loop.in);
     buffer_free(loop.out);
-    printf("# rank %d: %llu messages for NICs to read, %llu fetched\n", loop.rank,
-           counted("coll_r2_gpu_messages"), counted("coll_r2_fetched_messages"));
+    printf("# rank %d: %llu messages for NICs to read, %llu fetched, %llu bytes put\n", loop.rank,
+           counted("coll_r2_gpu_messages"), counted("coll_r2_fetched_messages"),
+           counted("coll_r2_gpu_placed_bytes"));
     MPI_Finalize();
     printf("rank %d: %ld wrong\n", loop.rank, wrong);
     return 0 == wrong ? 0 : 1;

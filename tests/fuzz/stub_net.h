@@ -42,9 +42,12 @@ typedef struct stub_net {
     struct r2_tp_ep *eps; /* owned list: open */
     uint32_t workers;     /* open */
     uint32_t grants;      /* not given back: a lane's that is told to be of RDMA, with `put` */
-    uint32_t hellos;      /* of ours, made up */
-    uint32_t strays;      /* messages that no row took, where the user counts them */
-    bool mute;            /* the workers' descriptors, if there are any, do not tell of input */
+    const void *granted;  /* the newest, and whose memory it is (r2_tp_memory_t) */
+    uint64_t granted_gpu;
+    bool reads_gpus; /* lanes do */
+    uint32_t hellos; /* of ours, made up */
+    uint32_t strays; /* messages that no row took, where the user counts them */
+    bool mute;       /* the workers' descriptors, if there are any, do not tell of input */
     const struct r2_tp_worker *busy; /* each look at it finds something; NULL: at none */
     uint32_t looks;                  /* calls of worker_progress() */
     uint32_t lands_off;              /* calls of ep_land_off() */

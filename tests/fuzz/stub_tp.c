@@ -213,16 +213,23 @@ static r2_status_t stub_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
     return R2_IN_PROGRESS;
 }
 
-static r2_status_t stub_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
-                              size_t *key_bytes_p, void **grant_p)
+static r2_status_t stub_grant(r2_tp_worker_t *worker, void *data, size_t bytes,
+                              const r2_tp_memory_t *memory, void *key_p, size_t *key_bytes_p,
+                              void **grant_p)
 {
-    (void) data;
     (void) bytes;
+    worker->stub->granted = data;
+    worker->stub->granted_gpu = NULL == memory ? 0 : memory->gpu_id;
     memset(key_p, 0x55, 8);
     *key_bytes_p = 8;
     *grant_p = worker;
     ++worker->stub->grants;
     return R2_OK;
+}
+
+static bool stub_ep_reads_gpus(const r2_tp_ep_t *ep)
+{
+    return ep->stub->reads_gpus;
 }
 
 static void stub_ungrant(r2_tp_worker_t *worker, void *grant)
@@ -256,6 +263,7 @@ const r2_tp_ops_t stub_tp_ops = {
     .ep_close = stub_ep_close,
     .ep_land_off = stub_ep_land_off,
     .send = stub_send,
+    .ep_reads_gpus = stub_ep_reads_gpus,
     .grant = stub_grant,
     .ungrant = stub_ungrant,
 };

@@ -45,6 +45,20 @@ def r2lab(*words, status=0, env=None, **options):
     return done.stdout, done.stderr
 
 
+def follow(child, lab, word, faults=()):
+    """Reads what a job says, to its end. faults: after which line that begins with `word`, from 1
+    on, to do what. Returns all lines in one, and those that begin so."""
+    lines, marked = [], []
+    for line in child.stdout:
+        lines.append(line)
+        if line.startswith(word):
+            marked.append(line)
+            for when, *fault in faults:
+                if when == len(marked):
+                    r2lab("fault", "--name", lab, *fault)
+    return "".join(lines), marked
+
+
 def namespaces(lab):
     """Names of the namespaces of a lab that are there."""
     names = os.listdir(NETNS) if os.path.isdir(NETNS) else []

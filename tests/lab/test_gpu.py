@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from labtest import R2LAB, TOP, Skip, r2lab, run_all
+from labtest import R2LAB, TOP, Skip, follow, r2lab, run_all
 
 LAB = "gp%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
@@ -29,16 +29,8 @@ def train(kind, faults, *where, count=200000):
          "--mca", "coll", "r2", "--mca", "coll_r2_gpu", "auto",
          BUILD + "/tests/functional/gpu_steps", str(count), str(STEPS)],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-    lines, step = [], 0
-    for line in child.stdout:
-        lines.append(line)
-        if line.startswith("step "):
-            step += 1
-            for when, *fault in faults:
-                if when == step:
-                    r2lab("fault", "--name", LAB, *fault)
-    said = "".join(lines)
-    assert child.wait() == 0 and step == STEPS, said
+    said, steps = follow(child, LAB, "step ", faults)
+    assert child.wait() == 0 and len(steps) == STEPS, said
     assert said.count(": 0 wrong\n") == 4 and "MISTAKE" not in said, said
     assert " copies, 0 mistakes" in said and "\n# rank 0: 0 copies" not in said, said
 
@@ -70,15 +62,7 @@ def test_arrays():
          "-x", "LD_PRELOAD=" + BUILD + "/.libs/libr2_cuda_support.so",
          sys.executable, TOP + "/examples/cuda_arrays.py", "--steps", str(STEPS)],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    lines, steps = [], []
-    for line in child.stdout:
-        lines.append(line)
-        if line.startswith("step "):
-            steps.append(line)
-            for when, *fault in FAULTS:
-                if when == len(steps):
-                    r2lab("fault", "--name", LAB, *fault)
-    said = "".join(lines)
+    said, steps = follow(child, LAB, "step ", FAULTS)
     assert child.wait() == 0 and "MISTAKE" not in said and " is dead " in said, said
     assert steps == ["step %d: 0 wrong\n" % i for i in range(STEPS)], said
     assert "MPIX_Query_cuda_support() says 1\n" in said, said

@@ -3,8 +3,9 @@
 # Copyright (c) 2026 The r2 authors
 """All 66 forms of collectives on memory of GPUs (the stand-in of tests/fakecuda): every two values
 of form, place, kinds that are mixed, kind of memory, type, operation, class of datatype, length,
-layout of the job and fault meet in a call. All bytes are those of a call on the host's memory, and
-the driver is used well: no touch by the CPU, no missing wait, no other mistake.
+layout of the job, who moves it (TCP and the driver, or NICs by RDMA) and fault meet in a call. All
+bytes are those of a call on the host's memory, and the driver is used well: no touch by the CPU, no
+missing wait, no other mistake.
 
 Needs tests/functional/gpu_cover of the build directory ($R2_BUILDDIR). --seed N: other calls.
 """
@@ -16,7 +17,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from labtest import R2LAB, TOP, r2lab, run_all
+from labtest import R2LAB, TOP, follow, r2lab, run_all
 from pairwise import all_pairs, cover, pairs_of
 
 LAB = "gc%d" % os.getpid()
@@ -36,16 +37,18 @@ AXES = {
     "class": ["plain", "vector", "indexed", "spaced"],
     "length": ["5", "1500"],
     "layout": ["1", "2", "4"],          # ranks on each host, of four
+    "nics": ["tcp", "rdma"],            # which read and write memory of GPUs
     "fault": ["none", "down", "drop", "slow"],
 }
 ORDER = ("form", "place", "mixed", "kind", "type", "op", "class", "length")
 FAULTS = {"none": (), "down": ("down", "h0", "rail1"), "drop": ("drop", "h0", "rail0"),
           "slow": ("rate=50mbit", "h0", "rail0")}
 ROWS = cover(AXES, SEED)
-TOTALS = [0, 0, 0, 0]   # calls, copies, launches, jobs
+NICS = {"tcp": ("coll_r2_tls", "tcp"), "rdma": ("coll_r2_put", "1")}
+TOTALS = [0, 0, 0, 0, 0, 0]   # calls, copies, launches, jobs, messages that NICs read, bytes put
 
 
-def job(rows, layout, fault):
+def job(rows, layout, nics, fault):
     """One job with these calls; the fault comes after the fourth, and stays."""
     with tempfile.NamedTemporaryFile("w", suffix=".cases") as cases:
         cases.writelines(" ".join(row[axis] for axis in ORDER) + "\n" for row in rows)
@@ -56,17 +59,14 @@ def job(rows, layout, fault):
              "-n", "4", "-x", "LD_LIBRARY_PATH=" + BUILD + "/tests/fakecuda/.libs",
              "-x", "FAKECUDA_KERNELS=" + BUILD + "/tests/doubles/.libs/kernels_c.so",
              "-x", "FAKECUDA_DEVICES=2", "-x", "FAKECUDA_DELAY_US=30",
-             "-x", "FAKECUDA_SEED=%d" % SEED, "--mca", "coll", "r2", "--mca", "coll_r2_gpu", "auto",
+             "-x", "FAKECUDA_SEED=%d" % SEED, "-x", "SOFTVERBS_PEER_MEMORY=1",
+             "--mca", *NICS[nics], "--mca", "coll_r2_gpu_nic_bytes", "4096",
+             "--mca", "coll", "r2", "--mca", "coll_r2_gpu", "auto",
              "--mca", "coll_r2_gpu_reduce_bytes", "256",
              "--mca", "coll_r2_gpu_ipc_bytes", "16384",
              BUILD + "/tests/functional/gpu_cover", cases.name],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        lines = []
-        for line in child.stdout:
-            lines.append(line)
-            if line == "case 4\n" and FAULTS[fault]:
-                r2lab("fault", "--name", LAB, *FAULTS[fault])
-        said = "".join(lines)
+        said, _ = follow(child, LAB, "case 4\n", ((1, *FAULTS[fault]),) if FAULTS[fault] else ())
         assert child.wait() == 0, said
     r2lab("fault", "--name", LAB, "heal", "all", "all")
     ends = re.findall(r"rank \d: (\d+) cases, (\d+) wrong, (\d+) mistakes, (\d+) touches, "
@@ -76,6 +76,11 @@ def job(rows, layout, fault):
         assert int(count) == len(rows) and wrong == mistakes == touches == "0", said
         TOTALS[1] += int(copies)
         TOTALS[2] += int(launches)
+    counts = re.findall(r"# rank \d: (\d+) messages for NICs to read, (\d+) bytes put", said)
+    assert len(counts) == 4 and (nics == "rdma" or set(counts) == {("0", "0")}), said
+    for messages, placed in counts:
+        TOTALS[4] += int(messages)
+        TOTALS[5] += int(placed)
     TOTALS[0] += len(rows)
     TOTALS[3] += 1
 
@@ -87,24 +92,27 @@ def test_pairs():
     print("# seed %d: %d calls, %d pairs" % (SEED, len(ROWS), len(met)))
 
 
-def test_of(layout, fault, part):
-    """The test of a job: one of two parts of its calls of the covering."""
-    rows = [row for row in ROWS if row["layout"] == layout and row["fault"] == fault][part::2]
+def test_of(layout, nics, fault):
+    """The test of a job: its calls of the covering."""
+    rows = [row for row in ROWS
+            if (row["layout"], row["nics"], row["fault"]) == (layout, nics, fault)]
 
     def test():
-        job(rows, layout, fault)
+        job(rows, layout, nics, fault)
 
-    test.__name__ = "ppn%s_%s_%d" % (layout, fault, part)
-    test.__doc__ = "%s ranks on each host, fault: %s: %d calls" % (layout, fault, len(rows))
+    test.__name__ = "ppn%s_%s_%s" % (layout, nics, fault)
+    test.__doc__ = "%s ranks on each host, %s, fault: %s: %d calls" % (layout, nics, fault,
+                                                                        len(rows))
     return test
 
 
 def test_totals():
-    """all calls were made, with copies and launches"""
-    print("# %d calls in %d jobs, %d copies, %d launches" % tuple(TOTALS[:1] + TOTALS[3:] +
-                                                           TOTALS[1:3]))
-    assert TOTALS[0] == len(ROWS) and TOTALS[1] > 0
-    assert TOTALS[2] > 0 or not os.path.exists(BUILD + "/r2core/mem/kernels.ptx")
+    """all calls were made, with copies and launches, and by NICs"""
+    calls, copies, launches, jobs, messages, placed = TOTALS
+    print("# %d calls in %d jobs, %d copies, %d launches, %d messages read by NICs, %d bytes put" %
+          (calls, jobs, copies, launches, messages, placed))
+    assert calls == len(ROWS) and copies > 0 and messages > 0
+    assert launches > 0 or not os.path.exists(BUILD + "/r2core/mem/kernels.ptx")
 
 
 def heal():
@@ -119,9 +127,9 @@ def down():
 
 def main():
     """Raises the lab, runs the tests."""
-    r2lab("up", "--name", LAB, "--hosts", 4, "--rails", 2, "--rate", "400mbit")
-    jobs = [test_of(layout, fault, part) for layout in AXES["layout"] for fault in AXES["fault"]
-            for part in (0, 1)]
+    r2lab("up", "--name", LAB, "--hosts", 4, "--rails", 2, "--rate", "400mbit", "--rdma")
+    jobs = [test_of(layout, nics, fault) for layout in AXES["layout"] for nics in AXES["nics"]
+            for fault in AXES["fault"]]
     return run_all([test_pairs, *jobs, test_totals], heal, down)
 
 

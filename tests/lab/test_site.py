@@ -126,6 +126,36 @@ def test_time_is_up():
     assert any("was up" in note for note in doc["left_out"]), doc["left_out"]
 
 
+def test_gpus():
+    """--gpu on the stand-in for a driver: kernels, staging, a shared GPU, a sanitizer; one table"""
+    stand_in = ("LD_LIBRARY_PATH=%s/tests/fakecuda/.libs coll_r2_gpu=auto "
+                "FAKECUDA_KERNELS=%s/tests/doubles/.libs/kernels_c.so" % (BUILD, BUILD))
+    has_kernels = os.path.exists(BUILD + "/r2core/mem/kernels.ptx")
+    out, err = site("--gpu", "--r2", stand_in, "--sanitizer", "env FAKECUDA_ABORT=1",
+                    status=0 if has_kernels else 1)
+    rows = {line.split("  ")[0]: line for line in out.splitlines()}
+    assert len(rows) == 9, out + err
+    for name in ("copies inside the device, read and written", "copies onto it from pinned memory",
+                 "copies off it"):
+        assert " GB/s" in rows[name], out
+    judged = ["allreduce of 256 KiB in GPUs"]
+    judged += ["sum of float, by r2's kernel", "sum of bfloat16"] if has_kernels else []
+    for name in judged:
+        assert rows[name].split()[-1] in ("reached", "missed"), out
+    for name in ("4 ranks, one GPU on each host", "under env"):
+        assert rows[name].endswith("right"), out
+
+
+def test_wrong_gpus():
+    """a mistake that the sanitizer finds, a device that fails, and no device are told"""
+    stand_in = "LD_LIBRARY_PATH=%s/tests/fakecuda/.libs coll_r2_gpu=auto" % BUILD
+    out = site("--gpu", "--r2", stand_in, "--sanitizer", "env FAKECUDA_FAULTS=exec@9=700",
+               status=1)[0]
+    assert "under env" in out and "FAILED" in out.splitlines()[-1], out
+    out = site("--gpu", "--r2", stand_in + " FAKECUDA_DEVICES=0", status=2)[1]
+    assert "nothing could be measured on GPUs" in out, out
+
+
 def is_faulty():
     """Is a port of the lab down?"""
     return any(row["state"] != "up" for row in devices(LAB).values())
@@ -161,7 +191,8 @@ def main():
     tests = [test_figures, test_fail_over]
     if not RDMA:
         tests += [test_settings, test_bad_fault_command, test_tables, test_stock_is_r2,
-                  test_without_r2, test_one_host, test_time_is_up, test_interrupted_fail_over]
+                  test_without_r2, test_one_host, test_time_is_up, test_gpus, test_wrong_gpus,
+                  test_interrupted_fail_over]
     return run_all(tests, recover, down)
 
 

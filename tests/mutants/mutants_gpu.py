@@ -8,6 +8,7 @@ LEND = ["test_exec_loan"]
 BORROW = ["test_exec_borrow"]
 SHARE = ["test_mem_share"]
 NICS = ["test_exec_nic"]
+LANDING = ["test_exec_landing"]
 SIMULATED = ["test_sim_gpu"]
 
 MUTANTS_GPU = [
@@ -35,7 +36,8 @@ MUTANTS_GPU = [
      "    return 0 == scratch_bytes || (NULL != stage->scratch && !stage->scratch->is_heap);",
      "    return true;", DEVICE),
     ("kernels-read-what-was-before", "exec/touch.c",
-     "        if (0 != (places[s] & R2_TOUCH_WRITTEN)) {", "        if (places[s] > 3) {", DEVICE),
+     "        if (0 != (places[s] & mark)) {",
+     "        if (R2_TOUCH_NEEDED == mark && 0 != (places[s] & mark)) {", DEVICE),
     ("what-the-gpu-reads-is-loaded", "exec/touch.c",
      "        if (0 == (filled->direct[i] & R2_TOUCH_DIRECT_SRC)) {", "        {", DEVICE),
     ("each-op-is-a-launch", "exec/device.c",
@@ -81,9 +83,26 @@ MUTANTS_GPU = [
      "exec->stage->touch->dst[index], R2_STAGE_MISSING", "exec->stage->touch->dst[index], 0",
      BORROW),
     ("nics-read-before-the-application-has-written", "exec/stage.c",
-     "    if (r2_loan_prepare(exec, index) || r2_nic_prepare(exec, index)) {\n        return ",
-     "    if (r2_nic_prepare(exec, index)) {\n        return R2_OK;\n    }\n"
-     "    if (r2_loan_prepare(exec, index)) {\n        return ", NICS),
+     "    if (r2_loan_prepare(exec, index) || r2_nic_prepare(exec, index)) {\n"
+     "        const r2_buf_t",
+     "    if (r2_nic_prepare(exec, index) && R2_OP_SEND == op->kind) {\n        return R2_OK;\n"
+     "    }\n    if (r2_loan_prepare(exec, index) || r2_nic_prepare(exec, index)) {\n"
+     "        const r2_buf_t", NICS),
+    ("nics-write-before-the-application-has-read", "exec/stage.c",
+     "R2_OP_RECV == op->kind ? op->dst.buf : op->src.buf;\n\n        return ",
+     "R2_OP_RECV == op->kind ? op->dst.buf : op->src.buf;\n\n        if (R2_OP_RECV == op->kind) {"
+     "\n            return R2_OK;\n        }\n        return ", LANDING),
+    ("what-nics-have-written-is-not-flushed", "exec/landing_step.c",
+     "R2_MEM_NICS_FLUSH == place->nics) {", "R2_MEM_NICS_NEVER == place->nics) {", LANDING),
+    ("what-comes-beside-puts-is-not-stored", "exec/landing.c",
+     "    LL_PREPEND(landing->spans, span);\n", "    landing->is_short = NULL == span;\n", LANDING),
+    ("stores-beside-puts-are-not-waited-for", "exec/landing_step.c",
+     "r2_mem_queue_test(&exec->stage->sides[1].place->stores, landing->ticket)", "R2_OK", LANDING),
+    ("nics-write-what-is-read-here", "exec/touch.c",
+     "        if ((R2_OP_REDUCE == op->kind || R2_OP_COPY == op->kind) &&",
+     "        if (R2_OP_SEND == op->kind && R2_OP_RECV == op->kind &&", LANDING),
+    ("the-copy-has-what-was-put", "exec/landing_step.c",
+     "            r2_stage_lacks(exec, index);\n", "", LANDING),
     ("nics-read-what-was-before", "exec/nic.c",
      "        if (R2_STAGE_MISSING != side->loaded[s]) {",
      "        if (NULL == side->loaded) {", NICS),

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "doubles/gpu_sim.h"
 #include "scenario.h"
 
 #define CALLS                                                                                      \
@@ -21,6 +22,8 @@
     "coll allgather bytes3 10000; coll reduce-scatter f64 5000; coll alltoall i64 300;"            \
     "coll bcast bytes3 200000; coll barrier i64 0; coll reduce matrix 3000 root=1; coll scan i64 " \
     "999; coll allreduce i64 50000 nb; coll bcast i64 0 nb; wait;"
+#define LONG_CALLS \
+    "coll alltoall i64 20000; coll bcast bytes3 200000; coll allgather bytes3 100000 times=2;"
 #define FAULTS    "at 500us drop h1 rail1; at 2ms down h0 rail0; at 400ms heal"
 #define DUPLICATE "; rule duplicate 10 delay=5ms until=1s"
 
@@ -78,6 +81,45 @@ static void nics_read_memory_of_gpus(void **state)
     assert_true(fetched > 0);
 }
 
+/* And writes it: what peers put is where it belongs, whatever is lost, doubled or late; the
+ * simulator fails a write into memory that was given back. */
+static void nics_write_memory_of_gpus(void **state)
+{
+    static const struct {
+        const char *machine, *faults;
+    } jobs[] = {
+        {"hosts 4; rails 4; rdma 4; gpu 50000000;", ""},
+        {"hosts 4; rails 2; rdma 4; gpu 1000000;", FAULTS},
+        {"hosts 3; ppn 2; rails 2; rdma 3; gpu 1000000000;", FAULTS},
+        {"hosts 4; rails 2; rdma 4; gpu 50000000;",
+         "at 3ms drop h0 rail0; at 3ms drop h1 rail1; at 2s heal"},
+        {"hosts 2; rails 2; rdma 2; gpu 50000000;",
+         "at 5ms drop h0 rail0; at 300ms heal; at 320ms drop-in h1 rail1; at 600ms heal"},
+        {"hosts 3; rails 2; rdma 3; gpu 50000000;",
+         "at 6ms drop-out h1 rail0; at 400ms heal; at 402ms down h2 rail1; at 800ms heal"},
+        {"hosts 4; rails 2; rdma 2; gpu 25000000;", FAULTS},
+    };
+    const uint64_t flushes = r2_gpu_sim_stats().flushes;
+    uint64_t placed = 0;
+    scenario_result_t result;
+    char text[2048];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(jobs); ++i) {
+        for (unsigned seed = 1; seed <= 4; ++seed) {
+            snprintf(text, sizeof(text),
+                     "seed %u; %s rate 12500000; latency 50us; param gpu_nic_bytes 4096;"
+                     "param put 1; %s %s %s",
+                     seed, jobs[i].machine, LONG_CALLS, CALLS, jobs[i].faults);
+            assert_true(scenario_check(text, &result));
+            placed += result.counters.gpu_placed_bytes;
+        }
+    }
+    print_message("%u bytes put to memory of GPUs\n", (unsigned) placed);
+    assert_true(placed > 0);
+    assert_true(r2_gpu_sim_stats().flushes > flushes);
+}
+
 #define HOSTS        4
 #define RAILS        4
 #define RAIL_BYTES_S 12500000u
@@ -121,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_right),
         cmocka_unit_test(nics_read_memory_of_gpus),
+        cmocka_unit_test(nics_write_memory_of_gpus),
         cmocka_unit_test(copies_overlap_with_the_network),
     };
 

@@ -74,8 +74,8 @@ static void others_grant_nothing(void **state)
     for (size_t i = 0; i < r2_array_count(others); ++i) {
         test_world_init_over(&world, test_two_hosts(1), "rail0", others[i]);
         assert_int_equal(R2_ERR_UNSUPPORTED,
-                         world.nodes[0].tp.ops->grant(world.nodes[0].worker, memory, BYTES, key,
-                                                      &bytes, &grant));
+                         world.nodes[0].tp.ops->grant(world.nodes[0].worker, memory, BYTES, NULL,
+                                                      key, &bytes, &grant));
         test_world_fini(&world);
     }
 }

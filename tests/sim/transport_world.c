@@ -198,7 +198,7 @@ void test_grant(test_world_t *world, uint32_t owner, uint8_t *memory, size_t byt
     test_node_t *node = &world->nodes[owner];
 
     window_p->memory = memory;
-    assert_int_equal(R2_OK, node->tp.ops->grant(node->worker, memory, bytes, window_p->key,
+    assert_int_equal(R2_OK, node->tp.ops->grant(node->worker, memory, bytes, NULL, window_p->key,
                                                 &window_p->key_bytes, &window_p->grant));
 }
 

@@ -12,6 +12,8 @@
 #include "exec/engine.c"
 #include "exec/exec.c"
 #include "exec/fuse.c"
+#include "exec/landing.c"
+#include "exec/landing_step.c"
 #include "exec/loan.c"
 #include "exec/loan_step.c"
 #include "exec/nic.c"
@@ -52,7 +54,8 @@ typedef struct call {
     bool filling;   /* a send of which nothing was there when it was started */
     uint64_t ready; /* of one: what is */
     r2_link_arrived_fn_t arrived;
-    r2_tp_memory_t gpu; /* a send's */
+    r2_tp_memory_t gpu;
+    void *gpu_data; /* a receive's */
     r2_link_fetch_fn_t fetch;
     const char *fetched; /* NULL: not told */
 } call_t;
@@ -68,6 +71,7 @@ static uint32_t kept, keep_most; /* copies that were made; for more there is no 
 static bool was_brief;           /* of the newest send */
 static bool beside;              /* all peers are on this host */
 static bool reads_gpus;          /* NICs do */
+static bool puts_to_gpus;        /* and peers' */
 
 r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, struct r2_link **link_p)
 {
@@ -105,6 +109,12 @@ bool r2_link_reads_gpus(const r2_link_t *link)
 {
     (void) link;
     return reads_gpus;
+}
+
+bool r2_link_puts_to_gpus(const r2_link_t *link)
+{
+    (void) link;
+    return puts_to_gpus;
 }
 
 void r2_link_fetched(r2_tx_message_t *message, const void *data)
@@ -149,6 +159,10 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
         note(false, args->tag.id, args->data, args->bytes, args->done, args->sink, args->arg);
 
     calls[call_count - 1].arrived = args->arrived;
+    if (NULL != args->gpu) {
+        calls[call_count - 1].gpu = *args->gpu;
+        calls[call_count - 1].gpu_data = args->gpu_data;
+    }
     return status;
 }
 

@@ -31,6 +31,7 @@
 #define R2_CUDA_FN(field, symbol, params)  r2_cu_result_t symbol params;
 #pragma GCC diagnostic ignored "-Wredundant-decls"
 #include "mem/cuda_api.def"
+#include "mem/cuda_start.def"
 
 /* Those of the benchmarks. */
 typedef CUresult r2_bench_cu_result_t;

@@ -63,12 +63,18 @@ static r2_wire_header_t header_on(const receive_t *receive, uint32_t lane, r2_wi
     return header;
 }
 
-/** One more receive of a link, whose lanes have what it grants. */
-static receive_t *post(stub_net_t *stub, uint64_t coll_seq, uint64_t number)
+/* What of a message for a GPU is not put. */
+static void receive_take(void *arg, uint64_t offset, const void *data, uint64_t bytes)
+{
+    memcpy(((receive_t *) arg)->data + offset, data, bytes);
+}
+
+/** One more receive of a link, of which its lanes hear. @param gpu its memory, or NULL. */
+static receive_t *post(stub_net_t *stub, uint64_t coll_seq, uint64_t number,
+                       const r2_tp_memory_t *gpu)
 {
     receive_t *receive = calloc(1, sizeof(*receive));
-    r2_link_recv_t recv = {.bytes = BYTES, .done = receive_done, .arg = receive};
-    const uint32_t grants = stub->grants;
+    r2_link_recv_t recv = {.bytes = BYTES, .done = receive_done, .arg = receive, .gpu = gpu};
     r2_wire_header_t header;
 
     receive->stub = stub;
@@ -76,25 +82,40 @@ static receive_t *post(stub_net_t *stub, uint64_t coll_seq, uint64_t number)
     receive->tag = (r2_tag_t){.comm_key = 1, .coll_seq = coll_seq};
     recv.tag = receive->tag;
     recv.data = receive->data;
-    assert_int_equal(r2_link_recv(receive->stub->link, &recv), R2_IN_PROGRESS);
+    if (NULL != gpu) {
+        recv.sink = receive_take;
+        recv.grain_bytes = 1;
+        recv.gpu_data = (void *) (uintptr_t) gpu->data;
+    }
+    assert_int_equal(r2_link_recv(stub->link, &recv), R2_IN_PROGRESS);
     header = header_on(receive, 0, R2_WIRE_RTS);
-    stub_packet(receive->stub, &header, sizeof(header), NULL, 0);
-    r2_net_progress(&receive->stub->net);
-    assert_int_equal(stub->grants, grants + STUB_RAILS);
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+    r2_net_progress(&stub->net);
     return receive;
 }
 
-/** Both lanes are up, and have what the receive grants. */
-static receive_t *start(void)
+/** Both lanes are up, and hear of the receive. @param gpu as in post(). @param reads_gpus whether
+ * lanes register it. */
+static receive_t *start_with(const r2_tp_memory_t *gpu, bool reads_gpus)
 {
     stub_net_t *stub = stub_net_create();
 
     stub->params.put = 1;
+    stub->reads_gpus = reads_gpus;
     for (uint32_t i = 0; i < STUB_RAILS; ++i) {
         stub_lane_up(stub, i);
         stub->link->lanes[i].is_rdma = true;
     }
-    return post(stub, 1, stub->net.first_seq);
+    return post(stub, 1, stub->net.first_seq, gpu);
+}
+
+/** Both lanes have what the receive grants. */
+static receive_t *start(void)
+{
+    receive_t *receive = start_with(NULL, false);
+
+    assert_int_equal(receive->stub->grants, STUB_RAILS);
+    return receive;
 }
 
 static void end(receive_t *receive)
@@ -250,7 +271,8 @@ static void messages_are_told_apart(void **state)
 
     (void) state;
     other->stub->link->rx.watermark = 0; /* numbers begin anywhere */
-    receive = post(other->stub, 2, 0);
+    receive = post(other->stub, 2, 0, NULL);
+    assert_int_equal(other->stub->grants, 2 * STUB_RAILS);
     for (uint32_t chunk = 0; chunk + 1 < CHUNKS; ++chunk) {
         put_comes(receive, 1, chunk);
     }
@@ -440,6 +462,53 @@ static void one_vain_attempt_is_none(void **state)
     end(receive);
 }
 
+/* Memory of a GPU is what is put to; what comes otherwise is its receive's to take, behind the
+ * fence. */
+static void memory_of_a_gpu_is_granted(void **state)
+{
+    static char nowhere[BYTES];
+    const r2_tp_memory_t gpu = {.data = nowhere, .bytes = BYTES, .gpu_id = 7};
+    receive_t *receive = start_with(&gpu, true);
+    stub_net_t *stub = receive->stub;
+
+    (void) state;
+    assert_int_equal(stub->grants, STUB_RAILS);
+    assert_ptr_equal(stub->granted, nowhere);
+    assert_int_equal(stub->granted_gpu, 7);
+    put_comes(receive, 0, 0);
+    put_comes(receive, 1, 2);
+    leave_unread(receive, true);
+    copy_comes(receive, 1, 1, 1u << 0);
+    assert_false(is_taken(receive, 1)); /* a write may still land in the GPU's memory */
+    leave_unread(receive, false);
+    r2_net_progress(&stub->net);
+    assert_int_equal(stub->grants, STUB_RAILS - 1);
+    assert_true(is_taken(receive, 1));
+    put_comes(receive, 1, 3);
+    assert_int_equal(receive->done, 1);
+    assert_int_equal(receive->status, R2_OK);
+    assert_int_equal(stub->counters.gpu_placed_bytes, 3 * CHUNK);
+    assert_false(is_taken(receive, 0) || is_taken(receive, 2) || is_taken(receive, 3));
+    assert_int_equal(stub->grants, 0);
+    end(receive);
+}
+
+static void lanes_without_memory_of_gpus_get_none(void **state)
+{
+    static char nowhere[BYTES];
+    const r2_tp_memory_t gpu = {.data = nowhere, .bytes = BYTES, .gpu_id = 7};
+    receive_t *receive = start_with(&gpu, false);
+
+    (void) state;
+    assert_int_equal(receive->stub->grants, 0);
+    for (uint32_t chunk = 0; chunk < CHUNKS; ++chunk) {
+        copy_comes(receive, chunk % STUB_RAILS, chunk, 0);
+        assert_true(is_taken(receive, chunk));
+    }
+    assert_int_equal(receive->done, 1);
+    end(receive);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +524,8 @@ int main(void)
         cmocka_unit_test(failed_lanes_are_counted),
         cmocka_unit_test(a_dead_device_is_a_failure),
         cmocka_unit_test(one_vain_attempt_is_none),
+        cmocka_unit_test(memory_of_a_gpu_is_granted),
+        cmocka_unit_test(lanes_without_memory_of_gpus_get_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

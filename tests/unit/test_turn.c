@@ -295,6 +295,59 @@ static void a_kept_turn_ends(void **state)
     stub_net_destroy(stub);
 }
 
+static void is_asked_for(void *arg)
+{
+    (void) arg;
+    fail_msg("a lane can send it");
+}
+
+static void ends_never(void *arg, r2_status_t status)
+{
+    fail_msg("done was called: %p %d", arg, (int) status);
+}
+
+/* A chunk in memory of a GPU that is to be sent again lets others pass, and waits all the same:
+ * rates are measured while chunks do. */
+static void what_others_pass_waits(void **state)
+{
+    static const char there[49152]; /* the transport reads it */
+    const r2_tp_memory_t gpu = {.data = there, .bytes = sizeof(there), .gpu_id = 1};
+    const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                                 .data = there,
+                                 .bytes = sizeof(there),
+                                 .chunk_bytes = 16384,
+                                 .gpu = &gpu,
+                                 .granted_bytes = sizeof(there),
+                                 .fetch = is_asked_for,
+                                 .done = ends_never};
+    stub_net_t *stub = stub_net_create();
+    r2_link_t *link = stub->link;
+
+    (void) state;
+    stub->mode = STUB_LATER;
+    stub->reads_gpus = true;
+    for (uint32_t i = 0; i < 2; ++i) {
+        stub_lane_up(stub, i);
+        link->lanes[i].tx.window_bytes = 0 == i ? 1u << 20 : 1;
+    }
+    stub->complete = true; /* of HELLO */
+    r2_net_progress(&stub->net);
+    stub->complete = false;
+    assert_int_equal(r2_link_send(link, &args), R2_IN_PROGRESS);
+    assert_int_equal(stub->counters.tx_chunks, 3);
+    assert_int_equal(link->tx.rates.since_ns, 0);
+    assert_non_null(link->lanes[1].tx.in_flight); /* and so it is full */
+    r2_lane_fence(&link->lanes[0], R2_ERR_LANE_DOWN, false);
+    r2_net_progress(&stub->net);
+    assert_non_null(link->tx.retransmit);
+    assert_int_not_equal(link->tx.rates.since_ns, 0);
+    stub_acknowledge(stub, &link->lanes[1]);
+    r2_net_progress(&stub->net);
+    assert_true(stub->counters.resent_chunks > 0);
+    r2_link_withdraw(link, 1);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +358,7 @@ int main(void)
         cmocka_unit_test(bad_lanes_have_no_turn),
         cmocka_unit_test(calm_lanes_keep_the_turn),
         cmocka_unit_test(a_kept_turn_ends),
+        cmocka_unit_test(what_others_pass_waits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static char *pages_map(char *at)
 
 static void window_grant(window_t *window, side_t *owner)
 {
-    assert_int_equal(tp.ops->grant(owner->worker, window->memory, WHOLE, window->key,
+    assert_int_equal(tp.ops->grant(owner->worker, window->memory, WHOLE, NULL, window->key,
                                    &window->key_bytes, &window->grant),
                      R2_OK);
     assert_in_range(window->key_bytes, 1, R2_TP_KEY_MAX);
@@ -269,9 +269,9 @@ void test_nothing_is_granted(void **state)
 
     (void) state;
     pair_open(&a, &b);
-    assert_int_equal(
-        tp.ops->grant(a.worker, window.memory, WHOLE, window.key, &window.key_bytes, &window.grant),
-        R2_ERR_UNSUPPORTED);
+    assert_int_equal(tp.ops->grant(a.worker, window.memory, WHOLE, NULL, window.key,
+                                   &window.key_bytes, &window.grant),
+                     R2_ERR_UNSUPPORTED);
     pair_close(&a, &b);
     munmap(window.memory, WHOLE);
 }

@@ -113,4 +113,8 @@ int info_print_text(const info_t *info, const info_problem_t *problems, size_t c
 int info_print_json(const info_t *info, const info_problem_t *problems, size_t count, FILE *out);
 int info_print_params_md(FILE *out);
 
+/* gpu_rates.c */
+/** Measures a GPU. @return 0, or -1: it cannot be, which is said. */
+int info_gpu_rates(int device, size_t bytes, bool json, FILE *out);
+
 #endif

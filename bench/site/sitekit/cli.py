@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from . import failover, look, measure, report
+from . import failover, gpu, look, measure, report
 from .jobs import Launcher, SiteError, find_programs, settings
 
 PARTS = ("rails", "all", "fail-over")
@@ -18,6 +18,7 @@ down costs. Prints one table. Needs no root; sends traffic for --minutes at the 
 EXAMPLES = """examples:
   r2_site --launch 'mpirun -n {n} --map-by node --hostfile nodes'
   r2_site --launch 'srun --mpi=pmix -N {n} -n {n}' --stock 'pml=ucx' --markdown >table.md
+  r2_site --launch '..' --gpu --bytes 64M --markdown    # what r2 does on your GPUs
   r2_site --launch '..' --fault-cmd ./port    # './port down node2 ib1', './port heal node2 ib1'
 """
 
@@ -78,6 +79,11 @@ def parser():
         help="most time for all (default: %(default)s)")
     add("--job-limit", type=within(float, 5, 3600), default=120.0, metavar="S",
         help="most time of one job (default: %(default)s)")
+    add("--gpu", action="store_true",
+        help="instead: GPUs. Kernels against copies, an allreduce in their memory against copies "
+             "and rails, several ranks on one GPU, a run under --sanitizer")
+    add("--sanitizer", default="compute-sanitizer --error-exitcode 9", metavar="CMD",
+        help="what to put before r2_bench with --gpu (default: %(default)s)")
     add("--fault-cmd", metavar="CMD",
         help="takes a port down and up: called on rank 0's host as CMD KIND HOST NIC, KIND is "
              "'down' or 'heal'; without it there is no fail-over part")
@@ -155,14 +161,32 @@ def make_faults(options, hosts, notes):
                            options.long)
 
 
+def start(options, site, tell):
+    """The launcher, and what the user gave."""
+    given = {"r2": settings(options.r2), "stock": settings(options.stock)}
+    launcher = Launcher(options.launch, find_programs(site, options.build), options.job_limit)
+    launcher.deadline = time.monotonic() + 60 * options.minutes
+    tell("looking at the hosts")
+    return launcher, given
+
+
+def run_gpu(options, site):
+    """--gpu: prints the table; returns the exit status."""
+    tell = say_nothing if options.quiet else say
+    launcher, given = start(options, site, tell)
+    hosts, ranks = look.look(launcher, options.ranks, given["r2"])
+    plan = gpu.Plan(hosts, ranks, given, options.long, options.seconds)
+    rates, lines = gpu.run(launcher, plan, options.sanitizer, tell)
+    rows = gpu.text(rates, lines)
+    print((report.piped if options.markdown else report.aligned)(rows))
+    return 1 if any(line.is_bad() for line in lines) else 0
+
+
 def run(options, site):
     """Looks, measures, breaks; returns a Result."""
     begin = time.monotonic()
     tell = say_nothing if options.quiet else say
-    given = {"r2": settings(options.r2), "stock": settings(options.stock)}
-    launcher = Launcher(options.launch, find_programs(site, options.build), options.job_limit)
-    launcher.deadline = begin + 60 * options.minutes
-    tell("looking at the hosts")
+    launcher, given = start(options, site, tell)
     hosts, ranks = look.look(launcher, options.ranks, given["r2"])
     if len(hosts) < 2:
         raise SiteError("all %d ranks are on %s: r2 is for several hosts; spread them "
@@ -190,7 +214,12 @@ def main(arguments, site):
     options = parser().parse_args(arguments)
     if options.look:
         return look.here(options.look)
+    if options.gpu and options.json:
+        print("r2_site: --gpu has no --json", file=sys.stderr)
+        return 2
     try:
+        if options.gpu:
+            return run_gpu(options, site)
         result = run(options, site)
     except SiteError as why:
         print("r2_site: %s" % why, file=sys.stderr)

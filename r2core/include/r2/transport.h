@@ -185,18 +185,22 @@ typedef struct r2_tp_ops {
      *         the lane is broken. `sent` is not called in either case.
      */
     r2_status_t (*send)(r2_tp_ep_t *ep, r2_tp_send_t *op);
-    /** NULL: never true. @return true: memory of GPUs may be sent: the NIC reads it by itself. */
+    /** NULL: never true. @return true: memory of GPUs may be sent: the NIC reads it by itself; and
+     * granted, where there are puts. */
     bool (*ep_reads_gpus)(const r2_tp_ep_t *ep);
     /**
      * NULL: there are no puts. Lets peers of the worker's endpoints write to memory, with a key,
      * while nobody looks. Who has the key may do so, in this transport's time, until our endpoint
      * to him is closed: ep_close() returns when no write of his can land any more.
+     * @param memory what data is part of, as r2_tp_send_t.memory; of a GPU only if
+     * ep_reads_gpus() of the endpoint to him. NULL: data alone
      * @param key_p R2_TP_KEY_MAX bytes. @param grant_p for ungrant().
      * @return R2_OK, R2_ERR_UNSUPPORTED (this worker has no puts), R2_ERR_NO_MEMORY (it cannot be
      * registered now).
      */
-    r2_status_t (*grant)(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
-                         size_t *key_bytes_p, void **grant_p);
+    r2_status_t (*grant)(r2_tp_worker_t *worker, void *data, size_t bytes,
+                         const r2_tp_memory_t *memory, void *key_p, size_t *key_bytes_p,
+                         void **grant_p);
     /**
      * The memory is its owner's again. The key may stay good, since what was registered is kept:
      * the caller knows that nobody uses it any more, or has closed the endpoint to who might.

@@ -304,9 +304,9 @@ void fc_protect(fc_alloc_t *alloc, uintptr_t from, uintptr_t to)
         uint8_t *now = &alloc->protection[(low - alloc->base) / FC_PAGE];
         uint8_t wanted = PROT_READ | PROT_WRITE;
         high = high > alloc->base + alloc->bytes ? alloc->base + alloc->bytes : high;
-        for (const fc_access_t *a = alloc->accesses; NULL != a; a = a->next) {
-            if (fc_covers(a, low, high)) {
-                wanted &= a->writes ? PROT_NONE : PROT_READ;
+        for (fc_walk_t walk = fc_walk(alloc, low, high); NULL != walk.access; fc_walk_on(&walk)) {
+            if (fc_covers(walk.access, low, high)) {
+                wanted &= walk.access->writes ? PROT_NONE : PROT_READ;
             }
         }
         if (*now != wanted) {

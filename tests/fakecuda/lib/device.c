@@ -117,6 +117,13 @@ static void pci_place(CUdevice device, unsigned place_p[3])
     sscanf(fc.pci[device], "%x:%x:%x", &place_p[0], &place_p[1], &place_p[2]);
 }
 
+static CUresult nic_order(int *value_p)
+{
+    *value_p = (int) fc.nic_order;
+    return fc.nic_order > CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES ? CUDA_ERROR_INVALID_VALUE
+                                                                         : CUDA_SUCCESS;
+}
+
 CUresult cuDeviceGetAttribute(int *value_p, CUdevice_attribute which, CUdevice device)
 {
     static const struct {
@@ -138,6 +145,9 @@ CUresult cuDeviceGetAttribute(int *value_p, CUdevice_attribute which, CUdevice d
         {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
         {CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1},
         {CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
+        {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 1},
+        {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
+         CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST},
     };
     CUresult rc = enter(FC_CALL_cuDeviceGetAttribute, device);
     unsigned place[3];
@@ -156,6 +166,9 @@ CUresult cuDeviceGetAttribute(int *value_p, CUdevice_attribute which, CUdevice d
         break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
         *value_p = (int) fc.sm % 10;
+        break;
+    case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING:
+        rc = nic_order(value_p);
         break;
     case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
         *value_p = (int) place[0];

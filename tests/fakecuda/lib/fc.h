@@ -24,6 +24,7 @@ enum {
     FC_PARAM_WORDS = 128,  /* of eight bytes: all of them */
     FC_SIGNATURE = 64,
     FC_RULES = 16,  /* of faults */
+    FC_PARTS = 64,  /* of an allocation, to find accesses in; the last has those of several */
     FC_PAGE = 4096
 };
 
@@ -76,7 +77,10 @@ typedef struct fc_alloc {
     uint64_t id;   /* never used again */
     char *rw;      /* where the stand-in itself reaches the memory */
     bool is_freed, is_accessible, sync_memops;
-    fc_access_t *accesses;
+    fc_access_t *accesses[FC_PARTS];
+    size_t access_count;
+    uintptr_t nic_from, nic_to; /* what NICs have written since `nic_flushes` of fc.flushes */
+    uint64_t nic_flushes;
     uint8_t *protection; /* of its pages now; NULL: the address is never protected */
     struct fc_alloc *next_busy;
     struct fc_chunk *chunk;
@@ -90,6 +94,13 @@ typedef struct fc_span {
     bool writes;
     size_t rows, pitch; /* rows 0: one */
 } fc_span_t;
+
+/** Goes through accesses of an allocation that may touch some bytes, in any order. */
+typedef struct fc_walk {
+    const fc_alloc_t *alloc;
+    int part, last;
+    fc_access_t *access; /* NULL: there are no more */
+} fc_walk_t;
 
 typedef enum fc_op_kind {
     FC_OP_NOTHING, /* only has its place in the order */
@@ -183,6 +194,7 @@ typedef struct fc_state {
     int pid; /* of the process that called cuInit(); else 0 */
     /* settings */
     uint64_t devices, sm, driver, memory, seed, delay_us, copy_mbytes_per_s, strict, abort;
+    uint64_t nic_order;  /* CU_GPU_DIRECT_RDMA_WRITES_ORDERING_..; 999: the driver does not know */
     uint64_t pin_waits;  /* pinning memory waits for all operations */
     uint64_t load_waits; /* loading a module waits for all operations of its context */
     char pci[FC_DEVICES][16];
@@ -197,6 +209,7 @@ typedef struct fc_state {
     fc_alloc_t *busy; /* with accesses */
     struct fc_range *ranges;
     uint64_t used[FC_DEVICES], next_id;
+    uint64_t flushes; /* of what NICs have written */
     /* order */
     fc_stream_t *streams[FC_STREAMS];
     uint64_t last_seq[FC_STREAMS]; /* of the streams that had the place before */
@@ -293,7 +306,11 @@ void fc_clock_all(fc_clock_t *clock_p, const fc_ctx_t *ctx);
 void fc_note_span(const fc_span_t *span, int place, const fc_op_t *op);
 /** Tells of operations on an allocation that a NIC does not come after: nobody waited for them. */
 void fc_check_nic(const fc_alloc_t *alloc, const fc_span_t *span);
+/** A NIC has written: GPUs do not see it before it is flushed. */
+void fc_note_nic(fc_alloc_t *alloc, const fc_span_t *span);
 void fc_forget_accesses(fc_alloc_t *alloc);
+fc_walk_t fc_walk(const fc_alloc_t *alloc, uintptr_t from, uintptr_t to);
+void fc_walk_on(fc_walk_t *walk);
 /** Whether all of [from, to) is touched by it. */
 bool fc_covers(const fc_access_t *access, uintptr_t from, uintptr_t to);
 

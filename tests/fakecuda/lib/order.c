@@ -29,21 +29,63 @@ bool fc_reached(const fc_clock_t *clock)
     return true;
 }
 
+/* ---- accesses: there may be thousands of pieces */
+
+/* @return in which part of an allocation an access is looked for */
+static int part_of(const fc_alloc_t *alloc, uintptr_t from, uintptr_t to)
+{
+    const size_t bytes = alloc->bytes / (FC_PARTS - 1) + 1;
+    const size_t first = (from - alloc->base) / bytes, last = (to - 1 - alloc->base) / bytes;
+
+    return from >= alloc->base && first == last && last < FC_PARTS - 1 ? (int) first : FC_PARTS - 1;
+}
+
+static void walk_to_access(fc_walk_t *walk)
+{
+    while (NULL == walk->access && walk->part < FC_PARTS - 1) {
+        walk->part = walk->part < walk->last ? walk->part + 1 : FC_PARTS - 1;
+        walk->access = walk->alloc->accesses[walk->part];
+    }
+}
+
+fc_walk_t fc_walk(const fc_alloc_t *alloc, uintptr_t from, uintptr_t to)
+{
+    const int first = part_of(alloc, from, from + 1), last = part_of(alloc, to - 1, to);
+    const bool is_inside = first < FC_PARTS - 1 && last < FC_PARTS - 1;
+    fc_walk_t walk = {.alloc = alloc,
+                      .part = is_inside ? first : 0,
+                      .last = is_inside ? last : FC_PARTS - 1};
+
+    walk.access = alloc->accesses[walk.part];
+    walk_to_access(&walk);
+    return walk;
+}
+
+void fc_walk_on(fc_walk_t *walk)
+{
+    walk->access = walk->access->next;
+    walk_to_access(walk);
+}
+
 /* Accesses that the host has waited for matter no more: what is enqueued later comes after them. */
 static void forget_old(fc_alloc_t *alloc)
 {
-    fc_access_t **link = &alloc->accesses;
     uintptr_t from = UINTPTR_MAX, to = 0;
 
-    while (NULL != *link) {
-        fc_access_t *access = *link;
-        if (fc.host.seq[access->place] >= access->seq) {
-            *link = access->next;
-            from = access->from < from ? access->from : from;
-            to = access->to > to ? access->to : to;
-            free(access);
-        } else {
-            link = &access->next;
+    for (int part = 0; part < FC_PARTS && alloc->access_count > 0; ++part) {
+        fc_access_t **link = &alloc->accesses[part];
+
+        while (NULL != *link) {
+            fc_access_t *access = *link;
+            if (fc.host.seq[access->place] >= access->seq) {
+                *link = access->next;
+                from = access->from < from ? access->from : from;
+                to = access->to > to ? access->to : to;
+                --alloc->access_count;
+                free(access);
+            } else {
+                link = &access->next;
+            }
         }
     }
     if (from < to) {
@@ -65,11 +107,14 @@ static void leave_busy(fc_alloc_t *alloc)
 
 void fc_forget_accesses(fc_alloc_t *alloc)
 {
-    while (NULL != alloc->accesses) {
-        fc_access_t *access = alloc->accesses;
-        alloc->accesses = access->next;
-        free(access);
+    for (int part = 0; part < FC_PARTS; ++part) {
+        while (NULL != alloc->accesses[part]) {
+            fc_access_t *access = alloc->accesses[part];
+            alloc->accesses[part] = access->next;
+            free(access);
+        }
     }
+    alloc->access_count = 0;
     leave_busy(alloc);
 }
 
@@ -80,7 +125,7 @@ void fc_host_knows(const fc_clock_t *clock)
     fc_merge(&fc.host, clock);
     while (NULL != *link) {
         forget_old(*link);
-        if (NULL == (*link)->accesses) {
+        if (0 == (*link)->access_count) {
             *link = (*link)->next_busy;
         } else {
             link = &(*link)->next_busy;
@@ -180,13 +225,38 @@ static bool is_missed(const fc_access_t *access, const fc_span_t *span, int plac
            op->after.seq[access->place] < access->seq && meets(access, span);
 }
 
+void fc_note_nic(fc_alloc_t *alloc, const fc_span_t *span)
+{
+    const bool is_new = alloc->nic_from == alloc->nic_to || alloc->nic_flushes != fc.flushes;
+    const uintptr_t end = span->at + span->bytes;
+
+    alloc->nic_from = is_new || span->at < alloc->nic_from ? span->at : alloc->nic_from;
+    alloc->nic_to = is_new || end > alloc->nic_to ? end : alloc->nic_to;
+    alloc->nic_flushes = fc.flushes;
+}
+
+static void check_flushed(const fc_alloc_t *alloc, const fc_span_t *span, const fc_op_t *op)
+{
+    if (alloc->nic_from < alloc->nic_to && alloc->nic_flushes == fc.flushes &&
+        span->at < alloc->nic_to && span->at + span->bytes > alloc->nic_from) {
+        fc_mistake(FC_missing_waits,
+                   "missing flush: %s %s %p..+%zu (byte %zu of allocation %llu), and what a NIC "
+                   "has written there is not flushed",
+                   op->name, span->writes ? "writes" : "reads", (void *) span->at, span->bytes,
+                   (size_t) (span->at - alloc->base), (unsigned long long) alloc->id);
+    }
+}
+
 static void check(const fc_alloc_t *alloc, const fc_span_t *span, int place, const fc_op_t *op)
 {
-    const fc_access_t *access = alloc->accesses;
+    fc_walk_t walk = fc_walk(alloc, span->at, end_of(span));
+    const fc_access_t *access;
 
-    while (NULL != access && !is_missed(access, span, place, op)) {
-        access = access->next;
+    check_flushed(alloc, span, op);
+    while (NULL != walk.access && !is_missed(walk.access, span, place, op)) {
+        fc_walk_on(&walk);
     }
+    access = walk.access;
     if (NULL != access) {
         fc_mistake(FC_missing_waits,
                    "missing wait: %s on stream %d %s %p..+%zu (byte %zu of %s allocation %llu), "
@@ -200,11 +270,13 @@ static void check(const fc_alloc_t *alloc, const fc_span_t *span, int place, con
 
 void fc_check_nic(const fc_alloc_t *alloc, const fc_span_t *span)
 {
-    const fc_access_t *access = alloc->accesses;
+    fc_walk_t walk = fc_walk(alloc, span->at, end_of(span));
+    const fc_access_t *access = walk.access;
 
     while (NULL != access && !((access->writes || span->writes) &&
                                fc.host.seq[access->place] < access->seq && meets(access, span))) {
-        access = access->next;
+        fc_walk_on(&walk);
+        access = walk.access;
     }
     if (NULL != access) {
         fc_mistake(FC_missing_waits,
@@ -220,9 +292,9 @@ void fc_check_nic(const fc_alloc_t *alloc, const fc_span_t *span)
 /* The newest access of a stream stands for older ones of the same bytes. */
 static void note(fc_alloc_t *alloc, const fc_span_t *span, int place, const fc_op_t *op)
 {
-    fc_access_t *access = alloc->accesses;
-
     const size_t rows = span->rows > 1 ? span->rows : 1;
+    const int part = part_of(alloc, span->at, end_of(span));
+    fc_access_t *access = alloc->accesses[part];
 
     while (NULL != access && !(access->place == place && access->writes == span->writes &&
                                access->from == span->at && access->bytes == span->bytes &&
@@ -231,13 +303,13 @@ static void note(fc_alloc_t *alloc, const fc_span_t *span, int place, const fc_o
     }
     if (NULL == access) {
         access = calloc(1, sizeof(*access));
-        if (NULL == alloc->accesses) {
+        if (0 == alloc->access_count++) {
             leave_busy(alloc);
             alloc->next_busy = fc.busy;
             fc.busy = alloc;
         }
-        access->next = alloc->accesses;
-        alloc->accesses = access;
+        access->next = alloc->accesses[part];
+        alloc->accesses[part] = access;
     }
     *access = (fc_access_t){.next = access->next, .from = span->at, .to = end_of(span),
                             .bytes = span->bytes, .rows = rows, .pitch = span->pitch,

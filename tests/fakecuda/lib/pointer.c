@@ -228,6 +228,23 @@ void fakecuda_nic_touch(uint64_t at, size_t bytes, int writes)
         const fc_span_t span = {(uintptr_t) at, bytes, 0 != writes, 0, 0};
 
         fc_check_nic(alloc, &span);
+        if (0 != writes && fc.nic_order < CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES) {
+            fc_note_nic(alloc, &span);
+        }
     }
     fc_unlock();
+}
+
+CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+                                    CUflushGPUDirectRDMAWritesScope scope)
+{
+    CUresult rc = fc_enter(FC_CALL_cuFlushGPUDirectRDMAWrites);
+
+    if (CUDA_SUCCESS == rc && (CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX != target ||
+                               (CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER != scope &&
+                                CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES != scope))) {
+        rc = CUDA_ERROR_INVALID_VALUE;
+    }
+    fc.flushes += CUDA_SUCCESS == rc ? 1 : 0;
+    return fc_leave(rc);
 }

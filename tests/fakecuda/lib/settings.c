@@ -30,6 +30,7 @@ static const struct {
     {"delay_us", "0", &fc.delay_us, NULL},
     {"copy_mbytes_per_s", "0", &fc.copy_mbytes_per_s, NULL},
     {"load_waits", "0", &fc.load_waits, NULL},
+    {"nic_order", "0", &fc.nic_order, NULL},
     {"pin_waits", "0", &fc.pin_waits, NULL},
     {"strict", "1", &fc.strict, NULL},
     {"abort", "0", &fc.abort, NULL},

@@ -29,13 +29,16 @@ static void touched_device(fc_alloc_t *alloc, uintptr_t at)
 /* @return whether an operation uses the page: then the touch goes on, with whatever is there. */
 static bool touched_early(fc_alloc_t *alloc, uintptr_t at)
 {
-    const fc_access_t *access = NULL == alloc->protection ? NULL : alloc->accesses;
     uintptr_t page = at / FC_PAGE * FC_PAGE;
+    fc_walk_t walk = fc_walk(alloc, page, page + FC_PAGE);
+    const fc_access_t *access;
 
-    while (NULL != access && (page + FC_PAGE <= access->from || page >= access->to)) {
-        access = access->next;
+    while (NULL != walk.access &&
+           (page + FC_PAGE <= walk.access->from || page >= walk.access->to)) {
+        fc_walk_on(&walk);
     }
-    if (NULL == access) {
+    access = walk.access;
+    if (NULL == alloc->protection || NULL == access) {
         return false;
     }
     fc_mistake(FC_early_touches,
