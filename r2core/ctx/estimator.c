@@ -259,9 +259,14 @@ bool r2_estimator_wanted(const r2_estimator_t *estimator, const r2_plan_env_t *e
 {
     const r2_cost_params_t *known = &estimator->cost, *used = &env->cost;
 
-    return !env->even && estimator->version > env->cost_version &&
-           ((0 == used->alpha_ns && 0 != known->alpha_ns) ||
-            r2_estimator_differs(known->rate_ppm, used->rate_ppm));
+    if (estimator->version <= env->cost_version) {
+        return false;
+    }
+    if (env->even) {
+        return r2_cost_is_slow(known) != r2_cost_is_slow(used);
+    }
+    return (0 == used->alpha_ns && 0 != known->alpha_ns) ||
+           r2_estimator_differs(known->rate_ppm, used->rate_ppm);
 }
 
 const r2_cost_params_t *r2_estimator_cost(const r2_estimator_t *estimator, const r2_plan_env_t *env)

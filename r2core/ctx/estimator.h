@@ -53,7 +53,8 @@ void r2_estimator_init(r2_estimator_t *estimator, r2_core_t *core, const r2_cost
 void r2_estimator_look(r2_estimator_t *estimator);
 /** A map sync brought this version. */
 void r2_estimator_heard(r2_estimator_t *estimator, uint32_t version, const r2_cost_params_t *cost);
-/** True if predictions matter for these plans and we know much better: worth a map sync. */
+/** True if we know what changes these plans: worth a map sync. On even rails whether they are slow,
+ * on others what predictions are made from. */
 bool r2_estimator_wanted(const r2_estimator_t *estimator, const r2_plan_env_t *env);
 /** The newest cost that is known here, for plans that are made from `env`. */
 const r2_cost_params_t *r2_estimator_cost(const r2_estimator_t *estimator,

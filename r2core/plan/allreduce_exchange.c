@@ -28,24 +28,9 @@
 #include "plan/forecast.h"
 #include "plan/thresholds.h"
 
-/* A receive that nobody has heard of is granted so much by default: longer messages would stand
- * still until credit comes for their rest. */
-#define R2_EXCHANGE_SEGMENT_BYTES (2u << 20)
-
-/** Two segments fit staging memory, which is the least that a fold works with. */
-static uint64_t r2_exchange_segment_bytes(const r2_plan_input_t *input)
-{
-    const uint64_t half = input->scratch_bytes / 2 / R2_SLOT_ALIGN * R2_SLOT_ALIGN;
-    const uint64_t bytes = input->count * input->element_bytes;
-    const uint64_t most = r2_min(half, (uint64_t) R2_EXCHANGE_SEGMENT_BYTES);
-
-    return r2_max(r2_min(bytes, most) / input->element_bytes * input->element_bytes,
-                  input->element_bytes);
-}
-
 static uint64_t r2_allreduce_exchange_scratch(const r2_plan_input_t *input)
 {
-    return 2 * r2_round_up(r2_exchange_segment_bytes(input), R2_SLOT_ALIGN);
+    return 2 * r2_round_up(r2_fold_segment_bytes(input), R2_SLOT_ALIGN);
 }
 
 typedef struct exchange {
@@ -88,7 +73,7 @@ static r2_status_t r2_allreduce_exchange_build(const r2_plan_input_t *input,
     uint32_t segments;
     r2_status_t status;
 
-    e.segment_bytes = r2_exchange_segment_bytes(input);
+    e.segment_bytes = r2_fold_segment_bytes(input);
     segments = r2_segment_count(e.bytes, e.segment_bytes);
     e.waits = malloc((size_t) input->size * sizeof(*e.waits));
     if (NULL == e.waits) {

@@ -30,6 +30,12 @@ r2_bcast_hosts_t r2_bcast_hosts(const r2_plan_input_t *input);
  * told to carry in 30 us, at least bcast_short_bytes (thresholds.def). */
 uint64_t r2_bcast_short_bytes(const r2_plan_input_t *input);
 
+/**
+ * Had the root better handle all messages by itself, in one step?
+ * @param total_bytes of the vector, whole in each message. @param messages of the root.
+ */
+bool r2_linear_pays(const r2_plan_input_t *input, uint64_t total_bytes, uint64_t messages);
+
 /** Two levels spare the root's rails several messages, which pays for the step within hosts. */
 static inline bool r2_bcast_spares(r2_bcast_hosts_t hosts)
 {

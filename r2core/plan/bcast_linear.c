@@ -54,15 +54,7 @@ static uint64_t r2_bcast_linear_sends(const r2_plan_input_t *input)
 
 static bool r2_bcast_linear_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
-    const uint64_t short_bytes = r2_bcast_short_bytes(input);
-    uint64_t sends;
-
-    if (2 >= input->size || total_bytes > short_bytes) {
-        return false;
-    }
-    sends = r2_bcast_linear_sends(input);
-    return sends < r2_threshold_bcast_linear_ranks &&
-           total_bytes * sends <= r2_max(r2_threshold_bcast_linear_sent_bytes, 3 * short_bytes);
+    return 2 < input->size && r2_linear_pays(input, total_bytes, r2_bcast_linear_sends(input));
 }
 
 const r2_algorithm_t r2_bcast_linear = {

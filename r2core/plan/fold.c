@@ -21,6 +21,20 @@
 
 #include "base/util.h"
 
+/* A receive that nobody has heard of is granted so much by default: longer messages would stand
+ * still until credit comes for their rest. */
+#define R2_FOLD_SEGMENT_BYTES (2u << 20)
+
+uint64_t r2_fold_segment_bytes(const r2_plan_input_t *input)
+{
+    const uint64_t half = input->scratch_bytes / 2 / R2_SLOT_ALIGN * R2_SLOT_ALIGN;
+    const uint64_t bytes = input->count * input->element_bytes;
+    const uint64_t most = r2_min(half, (uint64_t) R2_FOLD_SEGMENT_BYTES);
+
+    return r2_max(r2_min(bytes, most) / input->element_bytes * input->element_bytes,
+                  input->element_bytes);
+}
+
 static int32_t r2_fold_last_rank(const r2_fold_t *fold)
 {
     return fold->input->size - 1;

@@ -29,6 +29,10 @@ typedef struct r2_fold {
     uint32_t *slot_free; /* owned; slot_count + acc_count ops that free a slot */
 } r2_fold_t;
 
+/** Segment length where a rank folds vectors that come whole: equal on all ranks; two of it fit
+ * staging memory, which is the least that a fold works with. */
+uint64_t r2_fold_segment_bytes(const r2_plan_input_t *input);
+
 /**
  * @param staged         the result must be copied to its place (it lies on memory still in use).
  * @param segment_bytes  longest segment.

@@ -198,6 +198,7 @@ uint64_t r2_segment_worth_bytes(const r2_plan_input_t *input)
         }
         least = r2_min(least, rate_mbytes_per_s);
     }
+    least /= r2_cost_is_slow(&input->cost) ? R2_COST_SLOW : 1;
     return least < input->chunk_max_bytes / R2_SEGMENT_US ? least * R2_SEGMENT_US
                                                           : input->chunk_max_bytes;
 }

@@ -84,8 +84,8 @@ uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes,
 /** As r2_segment_bytes(), shortened so that contributions fit the staging memory. */
 uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_bytes);
 
-/** What the rails of the slowest host are told to carry in 30 us, all being well; at most
- * chunk_max_bytes. */
+/** What the rails of the slowest host are told to carry in 30 us, all being well; 1/32 of it where
+ * they are known to give less than that; at most chunk_max_bytes. */
 uint64_t r2_segment_worth_bytes(const r2_plan_input_t *input);
 /** The same where all ranks exchange at once: no shorter than it pays on rails as fast as these. */
 uint64_t r2_segment_bytes_exchanged(const r2_plan_input_t *input, uint64_t largest_bytes);

@@ -56,6 +56,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/reduce_chain.c \
     r2core/plan/reduce_direct.c \
     r2core/plan/reduce_hierarchical.c \
+    r2core/plan/reduce_linear.c \
     r2core/plan/reduce_scatter_direct.c \
     r2core/plan/reduce_scatter_hierarchical.c \
     r2core/plan/registry.c \

@@ -52,6 +52,7 @@ typedef struct r2_sim_config {
     const uint32_t *node_host;  /* borrowed for the call; NULL: node k on host k % host_count */
     uint32_t rail_count;        /* up to R2_RAILS_MAX; the same on every host */
     uint64_t rail_bytes_per_s;  /* 0: 1e9, each way */
+    uint64_t told_bytes_per_s;  /* what NICs tell of themselves; 0: what rails carry */
     uint64_t rail_latency_ns;   /* 0: 10 us, one way */
     uint64_t local_bytes_per_s; /* 0: 10e9 */
     uint64_t local_latency_ns;  /* 0: 500 ns */

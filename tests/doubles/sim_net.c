@@ -372,7 +372,7 @@ void r2_sim_nics(const r2_sim_t *sim, uint32_t node, r2_nic_t *nics_p, size_t *c
         nic->ipv4 = 10u | (rail & 0xff) << 8 | (port->host & 0xff) << 24 | (port->host >> 8) << 16;
         nic->prefix_bits = 16;
         nic->carrier = port->carrier;
-        nic->speed_bytes_per_s = port->bytes_per_s;
+        nic->speed_bytes_per_s = sim_or(sim->config.told_bytes_per_s, port->bytes_per_s);
         nic->numa_node = -1;
     }
     *count_p = sim->config.rail_count;

@@ -16,6 +16,7 @@ STAGED = ["test_exec_staged"]
 HOSTS = ["test_schedule_hosts"]
 ROWS = ["test_exec_rows"]
 OVERLAP = ["test_sim_gpu"]
+TELL = ["test_sim_health", "rails_that_tell*"]
 
 MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
     ("calls-of-a-stopped-peer-bar-others", "ctx/p2p.c",
@@ -124,6 +125,17 @@ MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
     ("classes-by-rate-alone", "plan/classes.c",
      "            !r2_same_rails(",
      "                                  false && !r2_same_rails("),
+    ("slow-rails-are-taken-for-what-they-tell", "plan/layout.c",
+     "    least /= r2_cost_is_slow(&input->cost) ? R2_COST_SLOW : 1;\n", "", HOSTS),
+    ("what-even-rails-carry-is-not-agreed-on", "ctx/estimator.c",
+     "        return r2_cost_is_slow(known) != r2_cost_is_slow(used);",
+     "        return false;", TELL),
+    ("slow-rails-find-programs-of-fast-ones", "ctx/plan_env.c",
+     " ^ (r2_cost_is_slow(&env->cost) ? 1 : 0);", ";", TELL),
+    ("a-reduce-in-place-loses-the-root-s-own", "plan/reduce_linear.c",
+     "input->in_place && input->rank != input->size - 1;", "false;", ["test_schedule"]),
+    ("a-linear-reduce-where-hosts-have-several-ranks", "plan/reduce_linear.c",
+     " && 1 == r2_bcast_hosts(input).most", "", HOSTS),
     ("bound-of-the-mean-host-only", "plan/cost.c",
      "                      : r2_max(r2_narrow((r2_wide_t) bytes * R2_WIRE_UNIT / slowest),",
      "                      : r2_max(r2_narrow((r2_wide_t) bytes * 0 / slowest),"),

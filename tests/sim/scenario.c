@@ -43,6 +43,7 @@ static const struct {
     SETTING("ppn", SETTING_NUMBER, ppn),
     SETTING("rails", SETTING_NUMBER, sim.rail_count),
     SETTING("rate", SETTING_NUMBER, sim.rail_bytes_per_s),
+    SETTING("told", SETTING_NUMBER, sim.told_bytes_per_s),
     SETTING("latency", SETTING_TIME, sim.rail_latency_ns),
     SETTING("socket", SETTING_NUMBER, sim.socket_bytes),
     SETTING("receive", SETTING_NUMBER, sim.receive_bytes),

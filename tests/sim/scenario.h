@@ -23,6 +23,7 @@
  *
  * Machine    seed N | hosts N | ppn N (ranks per host) | rails N
  *            rails-of hH N (of this host only)
+ *            told BYTES/S (what NICs tell of themselves; else it is the rate)
  *            rate BYTES/S | latency T | socket BYTES | receive BYTES | retry T | batch N
  *            keep PERCENT (data that outlives its endpoint) | jitter T (until a woken rank runs)
  *            gpu BYTES/S (all buffers are in its memory; so fast are copies, each way)

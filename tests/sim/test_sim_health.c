@@ -170,6 +170,34 @@ static void predictions_are_made_from_what_was_seen(void **state)
     assert_in_range(result.counters.map_syncs, 4, 4 * 4);
 }
 
+/* Rails that carry far less than they tell: all ranks agree on that, once, though none is broken,
+ * and only then. */
+static void rails_that_tell_too_much_are_agreed_on(void **state)
+{
+    static const struct {
+        const char *told;
+        bool slow;
+    } cases[] = {{"told 1250000000;", true}, {"told 125000000;", false}, {"", false}};
+    static const char program[] = "coll allreduce f64 60000 times=40; coll bcast f64 8192 times=4;"
+                                  "coll reduce f64 8192 times=4;";
+    static const uint64_t kinds = 3;
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(cases); ++i) {
+        char source[512];
+        scenario_result_t result;
+
+        snprintf(source, sizeof(source), MACHINE "%s %s", cases[i].told, program);
+        result = run(source);
+        assert_int_equal(result.cost_version > 0, cases[i].slow);
+        assert_int_equal(r2_cost_is_slow(&result.cost), cases[i].slow);
+        assert_int_equal(result.counters.map_syncs, cases[i].slow ? 4 : 0);
+        assert_int_equal(result.counters.epochs, 0); /* the map is as before */
+        assert_int_equal(result.counters.plans, 4 * (kinds + (cases[i].slow ? 2 : 0)));
+        /* that of the map sync, and the allreduce once more */
+    }
+}
+
 /* Short calls take as long as is predicted: a step is more than half a round trip where ranks wake
  * up late. */
 static void steps_are_those_of_short_calls(void **state)
@@ -406,6 +434,7 @@ int main(void)
         cmocka_unit_test(plans_change_together_and_bits_stay),
         cmocka_unit_test(repeated_calls_plan_once_for_each_map),
         cmocka_unit_test(predictions_are_made_from_what_was_seen),
+        cmocka_unit_test(rails_that_tell_too_much_are_agreed_on),
         cmocka_unit_test(steps_are_those_of_short_calls),
         cmocka_unit_test(steps_are_not_the_work_of_others),
         cmocka_unit_test(medium_calls_show_latency), cmocka_unit_test(a_series_is_one_call),

@@ -254,13 +254,58 @@ static void test_reduce_minds_pairs(void **state)
     r2_topology_fini(&topology);
 }
 
+/** @param rate_ppm what rails are known to give. @param full ranks on the last of four hosts. */
+static const char *chosen_on_fast_rails(r2_coll_kind_t kind, uint64_t bytes, uint32_t rate_ppm,
+                                        int32_t full)
+{
+    const r2_case_t chosen = {kind, NULL};
+    r2_plan_input_t input = r2_case_input(&chosen, 3 + full, bytes, 1);
+    r2_topology_t topology;
+    const char *name;
+
+    assert_int_equal(R2_OK, r2_topology_init(&topology, 4, 4, input.size, 1250));
+    for (int32_t rank = 0; rank < input.size; ++rank) {
+        topology.host_of[rank] = (uint32_t) r2_min(rank, 3);
+    }
+    input.topology = &topology;
+    input.cost.rate_ppm = rate_ppm;
+    input.chunk_min_bytes = 8192;
+    input.chunk_max_bytes = 131072;
+    input.scratch_bytes = 16777216;
+    name = r2_plan_choose(&input);
+    r2_topology_fini(&topology);
+    return name;
+}
+
+/** The root sends and takes in whole vectors only while that is short for the rails, and not where
+ * they are known to give less than 1/32 of what they tell. */
+static void test_slow_rails_share_the_root_s_work(void **state)
+{
+    (void) state;
+    assert_string_equal("linear", chosen_on_fast_rails(R2_COLL_BCAST, 65536, 0, 1));
+    assert_string_equal("linear", chosen_on_fast_rails(R2_COLL_BCAST, 65536, R2_PPM / 32, 1));
+    assert_string_equal("scatter-allgather",
+                        chosen_on_fast_rails(R2_COLL_BCAST, 65536, R2_PPM / 32 - 1, 1));
+    assert_string_equal("linear", chosen_on_fast_rails(R2_COLL_BCAST, 16384, 10000, 1));
+    assert_string_equal("scatter-allgather", chosen_on_fast_rails(R2_COLL_BCAST, 65537, 0, 1));
+    assert_string_equal("binomial", chosen_on_fast_rails(R2_COLL_REDUCE, 16384, 0, 1));
+    assert_string_equal("linear", chosen_on_fast_rails(R2_COLL_REDUCE, 16385, 0, 1));
+    assert_string_equal("linear", chosen_on_fast_rails(R2_COLL_REDUCE, 65536, 0, 1));
+    assert_string_equal("direct", chosen_on_fast_rails(R2_COLL_REDUCE, 65537, 0, 1));
+    assert_string_equal("binomial", chosen_on_fast_rails(R2_COLL_REDUCE, 16384, 10000, 1));
+    assert_string_equal("direct", chosen_on_fast_rails(R2_COLL_REDUCE, 16385, 10000, 1));
+    assert_string_equal("linear", chosen_on_fast_rails(R2_COLL_REDUCE, 40000, 0, 1));
+    assert_string_not_equal("linear", chosen_on_fast_rails(R2_COLL_REDUCE, 40000, 0, 2));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full_hosts), cmocka_unit_test(test_bcast_crosses_once),
         cmocka_unit_test(test_allgather_crosses_once),
         cmocka_unit_test(test_reductions_cross_once),
-        cmocka_unit_test(test_reduce_minds_pairs)};
+        cmocka_unit_test(test_reduce_minds_pairs),
+        cmocka_unit_test(test_slow_rails_share_the_root_s_work)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
