@@ -25,7 +25,7 @@
 #include "doubles/sim.h"
 #include "plan/kinds.h"
 
-enum { RANKS_MAX = 4, FLIGHT_MAX = 8, WARM = 200, ROUNDS = 50, TRIES = 10, SITES = 32 };
+enum { RANKS_MAX = 4, FLIGHT_MAX = 8, WARM = 600, ROUNDS = 50, TRIES = 10, SITES = 32 };
 
 #define LIMIT_NS (20 * R2_NS_PER_S)
 
