@@ -29,7 +29,7 @@
 #define R2_CONSENT_USERS 2 /* components that may have r2 */
 
 /* Published beside the users, and none of them. */
-#define R2_CONSENT_FACTS ((uint32_t) (R2_USER_GPU | R2_USER_SHARES | R2_USER_LENDS))
+#define R2_CONSENT_FACTS ((uint32_t) (R2_USER_GPU | R2_USER_SHARES | R2_USER_LENDS | R2_USER_JOBS))
 
 /** What was read so far. */
 typedef struct r2_consent_poll {

@@ -64,6 +64,11 @@ r2_status_t r2_ctx_publish(r2_ctx_t *ctx);
 /** Gives the upcalls of the net, the probes and the out-of-band path. Before the net is started. */
 void r2_upcalls_bind(r2_ctx_t *ctx);
 
+/* users.c */
+/** Does the job take part with this user? From now on peers are let in. Engine lock. @return as
+ * r2_consent_of(), R2_ERR_SYSTEM (no key). */
+r2_status_t r2_ctx_admit(r2_ctx_t *ctx, r2_user_t user);
+
 /* start.c */
 /** Instead of r2_ctx_create(): tells all processes that this one takes no part, and the user
  * why. */

@@ -36,7 +36,7 @@ static r2_status_t r2_ctx_key(r2_ctx_t *ctx)
     return status;
 }
 
-static r2_status_t r2_ctx_admit(r2_ctx_t *ctx, r2_user_t user)
+r2_status_t r2_ctx_admit(r2_ctx_t *ctx, r2_user_t user)
 {
     const r2_status_t status = r2_consent_of(ctx, user);
 
@@ -156,6 +156,21 @@ r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank)
     }
     r2_core_leave(p2p->core);
     return status;
+}
+
+bool r2_p2p_is_left(r2_p2p_t *p2p, uint32_t rank)
+{
+    const r2_link_t *link;
+    bool left;
+
+    if (r2_is_forked()) {
+        return false;
+    }
+    r2_core_enter(p2p->core);
+    link = rank < p2p->core->net.size ? p2p->core->net.links[rank] : NULL;
+    left = NULL != link && r2_link_is_left(link);
+    r2_core_leave(p2p->core);
+    return left;
 }
 
 r2_status_t r2_p2p_bind(r2_ctx_t *ctx, const r2_p2p_handlers_t *handlers, r2_p2p_t **p2p_p)

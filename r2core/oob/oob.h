@@ -56,9 +56,9 @@ void r2_oob_pmix_destroy(r2_oob_t *oob);
 
 /**
  * The driver for two jobs that have met: this process's own, and another, by its PMIx name space.
- * Processes are numbered as in one job; lookup() knows those of the other one alone, and answers
- * R2_ERR_NOT_FOUND until they have published for this job. lookup() belongs to one thread at a
- * time.
+ * Processes are numbered as in one job. lookup() and job_key() ask nobody: they know what
+ * r2_oob_pair_keep() was given, and answer R2_ERR_NOT_FOUND without; the three belong to one thread
+ * at a time.
  * @param other copied.
  * @return R2_OK, R2_ERR_UNSUPPORTED (no PMIx server), R2_ERR_NOT_FOUND (it knows no such job),
  * R2_ERR_NO_MEMORY.
@@ -70,10 +70,24 @@ uint32_t r2_oob_pair_first(const r2_oob_t *oob);
 /** Is this process rank 0 of its own job? */
 bool r2_oob_pair_leads(const r2_oob_t *oob);
 /**
- * What a process of the other job has published for its own. @param rank in the other job.
- * @param blob_p R2_OOB_BLOB_MAX bytes. @return as lookup().
+ * What a process of the other job has published for its own. Any thread; asks the launcher, which
+ * may take seconds. @param rank in the other job.
+ * @param blob_p R2_OOB_BLOB_MAX bytes. @return as lookup() of a job.
  */
 r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p);
+/** What it has published for this job. Else as r2_oob_pair_home(). */
+r2_status_t r2_oob_pair_ask(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p);
+/** The key of both jobs, of R2_JOB_KEY_BYTES. Else as r2_oob_pair_home(). */
+r2_status_t r2_oob_pair_ask_key(const r2_oob_t *oob, uint8_t *key_p);
+/** Keeps the key for job_key(). */
+void r2_oob_pair_keep_key(r2_oob_t *oob, const uint8_t *key);
+/** Keeps a process's blob for lookup(). @param rank in the other job. @return R2_OK,
+ * R2_ERR_NO_MEMORY. */
+r2_status_t r2_oob_pair_keep(r2_oob_t *oob, uint32_t rank, const void *blob, size_t bytes);
+/** Is there a process that lookup() did not know? Any thread. */
+bool r2_oob_pair_lacks(const r2_oob_t *oob);
+/** One of them, once. As lookup(). @param rank_p in the other job. @return false: none. */
+bool r2_oob_pair_next_lack(r2_oob_t *oob, uint32_t *rank_p);
 
 /** "4.2.2" style version of the PMIx library in use. */
 const char *r2_oob_pmix_version(void);

@@ -7,6 +7,7 @@
 #include "r2_config.h"
 
 #include <sodium.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,17 +25,21 @@
 
 /** A blob of the other job. */
 typedef struct r2_pair_blob {
-    void *data; /* owned; NULL: not read yet */
+    void *data; /* owned; NULL: not kept */
     size_t bytes;
+    bool lacked; /* it was asked for */
 } r2_pair_blob_t;
 
-/** The instance. The blobs belong to the engine lock of the context; the rest is constant. */
+/** The instance. What is kept belongs to the engine lock of the context; the rest is constant. */
 typedef struct r2_oob_pair {
     pmix_proc_t self;
     r2_pmix_job_t own, other;
     uint32_t first, other_first;   /* number of rank 0 of each job */
     char publishes[64], reads[64]; /* names of the blobs: the server's values are per process */
-    r2_pair_blob_t *blobs;         /* owned, by rank of the other job */
+    uint8_t key[R2_JOB_KEY_BYTES];
+    bool have_key;
+    bool lacks;            /* some blob was lacked; atomic */
+    r2_pair_blob_t *blobs; /* owned, by rank of the other job */
 } r2_oob_pair_t;
 
 static r2_status_t r2_pair_identity(void *instance, uint32_t *rank_p, uint32_t *size_p)
@@ -54,21 +59,32 @@ static r2_status_t r2_pair_key_of(const r2_pmix_job_t *job, uint8_t *key_p)
     return R2_OK == status && R2_JOB_KEY_BYTES != bytes ? R2_ERR_WIRE : status;
 }
 
-static r2_status_t r2_pair_job_key(void *instance, uint8_t *key_p)
+r2_status_t r2_oob_pair_ask_key(const r2_oob_t *oob, uint8_t *key_p)
 {
-    const r2_oob_pair_t *oob = instance;
-    const bool first = 0 == oob->first;
+    const r2_oob_pair_t *pair = oob->instance;
+    const bool first = 0 == pair->first;
     uint8_t keys[2][R2_JOB_KEY_BYTES];
-    r2_status_t status = r2_pair_key_of(&oob->own, keys[first ? 0 : 1]);
+    r2_status_t status = r2_pair_key_of(&pair->own, keys[first ? 0 : 1]);
 
     if (R2_OK == status) {
-        status = r2_pair_key_of(&oob->other, keys[first ? 1 : 0]);
+        status = r2_pair_key_of(&pair->other, keys[first ? 1 : 0]);
     }
     if (R2_OK == status) {
         crypto_generichash(key_p, R2_JOB_KEY_BYTES, keys[0], sizeof(keys), NULL, 0);
     }
     sodium_memzero(keys, sizeof(keys));
     return status;
+}
+
+static r2_status_t r2_pair_job_key(void *instance, uint8_t *key_p)
+{
+    const r2_oob_pair_t *oob = instance;
+
+    if (!oob->have_key) {
+        return R2_ERR_NOT_FOUND;
+    }
+    memcpy(key_p, oob->key, R2_JOB_KEY_BYTES);
+    return R2_OK;
 }
 
 static r2_status_t r2_pair_publish(void *instance, const void *blob, size_t bytes)
@@ -83,23 +99,19 @@ static r2_status_t r2_pair_lookup(void *instance, uint32_t rank, void *blob_p, s
     r2_oob_pair_t *oob = instance;
     const uint32_t other = rank - oob->other_first;
     r2_pair_blob_t *blob;
-    r2_status_t status;
 
     if (rank < oob->other_first || other >= oob->other.size) {
         return R2_ERR_NOT_FOUND; /* of this job */
     }
     blob = &oob->blobs[other];
-    if (NULL != blob->data) {
-        memcpy(blob_p, blob->data, blob->bytes);
-        *bytes_p = blob->bytes;
-        return R2_OK;
+    if (NULL == blob->data) {
+        blob->lacked = true;
+        __atomic_store_n(&oob->lacks, true, __ATOMIC_RELEASE);
+        return R2_ERR_NOT_FOUND;
     }
-    status = r2_pmix_get(&oob->other, other, oob->reads, blob_p, R2_OOB_BLOB_MAX, bytes_p);
-    if (R2_OK == status && *bytes_p > 0 && NULL != (blob->data = malloc(*bytes_p))) {
-        memcpy(blob->data, blob_p, *bytes_p);
-        blob->bytes = *bytes_p;
-    }
-    return status;
+    memcpy(blob_p, blob->data, blob->bytes);
+    *bytes_p = blob->bytes;
+    return R2_OK;
 }
 
 static const r2_oob_ops_t r2_oob_pair_ops = {
@@ -127,6 +139,7 @@ static void r2_pair_free(r2_oob_pair_t *oob)
         free(oob->blobs[i].data);
     }
     free(oob->blobs);
+    sodium_memzero(oob->key, sizeof(oob->key));
     r2_pmix_job_close(&oob->own);
     r2_pmix_job_close(&oob->other);
     free(oob);
@@ -204,4 +217,62 @@ r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, s
     return rank >= pair->other.size ? R2_ERR_NOT_FOUND
                                     : r2_pmix_get(&pair->other, rank, R2_PMIX_BLOB_KEY, blob_p,
                                                   R2_OOB_BLOB_MAX, bytes_p);
+}
+
+r2_status_t r2_oob_pair_ask(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p)
+{
+    const r2_oob_pair_t *pair = oob->instance;
+
+    return rank >= pair->other.size
+               ? R2_ERR_NOT_FOUND
+               : r2_pmix_get(&pair->other, rank, pair->reads, blob_p, R2_OOB_BLOB_MAX, bytes_p);
+}
+
+void r2_oob_pair_keep_key(r2_oob_t *oob, const uint8_t *key)
+{
+    r2_oob_pair_t *pair = oob->instance;
+
+    memcpy(pair->key, key, sizeof(pair->key));
+    pair->have_key = true;
+}
+
+r2_status_t r2_oob_pair_keep(r2_oob_t *oob, uint32_t rank, const void *blob, size_t bytes)
+{
+    r2_oob_pair_t *pair = oob->instance;
+    r2_pair_blob_t *kept = &pair->blobs[rank];
+
+    if (NULL != kept->data) {
+        return R2_OK; /* it does not change */
+    }
+    kept->data = malloc(bytes);
+    if (NULL == kept->data) {
+        return R2_ERR_NO_MEMORY;
+    }
+    memcpy(kept->data, blob, bytes);
+    kept->bytes = bytes;
+    return R2_OK;
+}
+
+bool r2_oob_pair_lacks(const r2_oob_t *oob)
+{
+    const r2_oob_pair_t *pair = oob->instance;
+
+    return __atomic_load_n(&pair->lacks, __ATOMIC_ACQUIRE);
+}
+
+bool r2_oob_pair_next_lack(r2_oob_t *oob, uint32_t *rank_p)
+{
+    r2_oob_pair_t *pair = oob->instance;
+
+    for (uint32_t rank = 0; rank < pair->other.size; ++rank) {
+        r2_pair_blob_t *blob = &pair->blobs[rank];
+
+        if (blob->lacked) {
+            blob->lacked = false;
+            *rank_p = rank;
+            return true;
+        }
+    }
+    __atomic_store_n(&pair->lacks, false, __ATOMIC_RELEASE);
+    return false;
 }

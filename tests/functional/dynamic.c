@@ -5,18 +5,21 @@
  * Dynamic processes: MPI_Comm_spawn, MPI_Comm_accept and MPI_Comm_connect (within a job and between
  * two), MPI_Comm_join. Everything that is exchanged is checked on both sides.
  *
- * Case "rails", by name alone, has a line for each of many rounds, in which rails may fail.
+ * By name alone: case "rails" has a line for each of many rounds, in which rails may fail; in
+ * "ended" and "killed" spawned jobs are disconnected, and gone, before this one goes on.
  *
  * Usage: dynamic [CASE...] [hosts=LIST]. Spawned processes are started with the words that
  * tell them what they are: on these hosts (as MPI_Comm_spawn's "host"), one on each in turn.
  */
 #include <arpa/inet.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CHILDREN  3
@@ -259,6 +262,59 @@ static void run_rails(void)
     MPI_Comm_disconnect(&inter);
 }
 
+/* Until a process of this host is gone, and the transports have had time to notice. */
+static void await_end(int pid)
+{
+    const struct timespec pause = {0, 100000000};
+
+    for (int i = 0; i < 300 && 0 == kill(pid, 0); ++i) {
+        nanosleep(&pause, NULL);
+    }
+    expect(0 != kill(pid, 0), "the end of a process");
+    for (int i = 0; i < 10; ++i) {
+        int flag;
+
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* Twice: a job is spawned, talks, and ends in one way or the other when it is disconnected. */
+static void spawn_and_outlive(char *word)
+{
+    char *words[] = {word, NULL};
+    int pids[CHILDREN];
+    MPI_Comm inter;
+
+    for (int round = 0; round < 2; ++round) {
+        MPI_Comm_spawn(program, words, CHILDREN, where, 0, MPI_COMM_WORLD, &inter,
+                       MPI_ERRCODES_IGNORE);
+        talk(inter, rank, 5000);
+        for (int i = 0; i < CHILDREN; ++i) {
+            MPI_Recv(&pids[i], 1, MPI_INT, i, 8, inter, MPI_STATUS_IGNORE);
+        }
+        MPI_Comm_disconnect(&inter);
+        for (int i = 0; i < CHILDREN; ++i) {
+            await_end(pids[i]);
+        }
+        reduce(MPI_COMM_WORLD, 1000, "a sum after a job");
+    }
+}
+
+static void run_ended(void)
+{
+    char word[] = "--brief";
+
+    spawn_and_outlive(word);
+}
+
+static void run_killed(void)
+{
+    char word[] = "--killed";
+
+    spawn_and_outlive(word);
+}
+
 /* A socket of this host between two ranks. */
 static int connected_socket(void)
 {
@@ -306,6 +362,18 @@ static void be_only_child(MPI_Comm parent)
     expect(1 == one, "the question of one parent");
 }
 
+static void be_brief(MPI_Comm parent)
+{
+    const int pid = getpid();
+    int there;
+
+    MPI_Comm_remote_size(parent, &there);
+    talk(parent, rank + 1000, 5000);
+    for (int i = 0; i < there; ++i) {
+        MPI_Send(&pid, 1, MPI_INT, i, 8, parent);
+    }
+}
+
 /* Meets the other job, and has rank 0 of the parents know. */
 static void be_sibling(MPI_Comm parent, bool accepts)
 {
@@ -337,8 +405,12 @@ static void be_sibling(MPI_Comm parent, bool accepts)
 static const struct {
     const char *name;
     void (*run)(void);
-} cases[] = {{"spawn", run_spawn},       {"self", run_self}, {"connect", run_connect},
-             {"siblings", run_siblings}, {"join", run_join}, {"rails", run_rails}};
+} cases[] = {{"spawn", run_spawn},       {"self", run_self},    {"connect", run_connect},
+             {"siblings", run_siblings}, {"join", run_join},    {"rails", run_rails},
+             {"ended", run_ended},       {"killed", run_killed}};
+
+/* Without a name these run. */
+#define USUAL_CASES 5
 
 /* Takes what is no case out of the words. @return how many are left. */
 static int options(int argc, char **argv)
@@ -359,7 +431,7 @@ static int options(int argc, char **argv)
 
 static bool wanted(const char *name, int argc, char **argv)
 {
-    bool found = argc < 2 && 0 != strcmp(name, "rails");
+    bool found = false;
 
     for (int i = 1; i < argc; ++i) {
         found = found || 0 == strcmp(name, argv[i]);
@@ -372,7 +444,7 @@ static unsigned run_cases(int argc, char **argv)
     unsigned failures = 0, runs = 0;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
-        if (!wanted(cases[i].name, argc, argv)) {
+        if (!(argc < 2 ? i < USUAL_CASES : wanted(cases[i].name, argc, argv))) {
             continue;
         }
         wrong = 0;
@@ -408,12 +480,17 @@ int main(int argc, char **argv)
         meet(parent, false);
     } else if (wanted("--steady", argc, argv)) {
         be_steady(parent, false);
+    } else if (wanted("--brief", argc, argv) || wanted("--killed", argc, argv)) {
+        be_brief(parent);
     } else if (wanted("--only", argc, argv)) {
         be_only_child(parent);
     } else {
         be_sibling(parent, wanted("--accept", argc, argv));
     }
     MPI_Comm_disconnect(&parent);
+    if (wanted("--killed", argc, argv)) {
+        raise(SIGKILL);
+    }
     if (0 != wrong) {
         MPI_Abort(MPI_COMM_WORLD, 1); /* the parents' mpirun tells */
     }

@@ -158,6 +158,12 @@ tests_functional_lookup_fails_la_CPPFLAGS = $(PMIX_CPPFLAGS)
 tests_functional_lookup_fails_la_LDFLAGS = $(tests_functional_module)
 tests_functional_lookup_fails_la_LIBADD = -ldl
 
+check_LTLIBRARIES += tests/functional/late_connect.la
+tests_functional_late_connect_la_SOURCES = tests/functional/late_connect.c
+tests_functional_late_connect_la_CPPFLAGS = $(PMIX_CPPFLAGS)
+tests_functional_late_connect_la_LDFLAGS = $(tests_functional_module)
+tests_functional_late_connect_la_LIBADD = -ldl
+
 check_LTLIBRARIES += tests/functional/params_given.la
 tests_functional_params_given_la_SOURCES = tests/functional/params_given.c
 tests_functional_params_given_la_LDFLAGS = $(tests_functional_module)

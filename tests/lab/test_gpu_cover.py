@@ -55,7 +55,7 @@ def job(rows, layout, nics, fault):
         cases.flush()
         os.chmod(cases.name, 0o644)
         child = subprocess.Popen(
-            [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "80", "--ppn", layout,
+            [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "160", "--ppn", layout,
              "-n", "4", "-x", "LD_LIBRARY_PATH=" + BUILD + "/tests/fakecuda/.libs",
              "-x", "FAKECUDA_KERNELS=" + BUILD + "/tests/doubles/.libs/kernels_c.so",
              "-x", "FAKECUDA_DEVICES=2", "-x", "FAKECUDA_DELAY_US=30",

@@ -29,7 +29,8 @@ typedef enum r2_user {
     R2_USER_ONE_HOST = 4, /* beside COLL: collectives of communicators on one host, too */
     R2_USER_GPU = 8, /* not of users: what has memory of GPUs that only r2 can read */
     R2_USER_SHARES = 16, /* not of users: what shares memory with others of its host */
-    R2_USER_LENDS = 32 /* not of users: what offers memory of its GPU to peers */
+    R2_USER_LENDS = 32, /* not of users: what offers memory of its GPU to peers */
+    R2_USER_JOBS = 64 /* beside P2P: point-to-point with other jobs, too */
 } r2_user_t;
 
 /** What an embedding program gives. */
@@ -115,13 +116,20 @@ R2_EXPORT void r2_ctx_release(r2_ctx_t *ctx, r2_log_fn_t log);
 /** Number of a process of the other job in such a context. @param rank in its own job. */
 R2_EXPORT uint32_t r2_ctx_other_rank(const r2_ctx_t *ctx, uint32_t rank);
 /**
- * Waits until a process of the other job has such a context, too, or says that it will have none:
- * it has to be told of this job, as MPI does to all that meet. Blocks for R2_MEET_S at most.
+ * Asks once whether a process of the other job has such a context, too. It has to be told of this
+ * job, as MPI does to all that meet: then it answers sooner or later, and what it answers does not
+ * change. So who asks until there is an answer uses r2 exactly if the other one does.
  * @param rank in its own job.
- * @return R2_OK, R2_ERR_UNSUPPORTED (it does without), R2_ERR_TIMEOUT, R2_ERR_NO_MEMORY.
+ * @return R2_OK; R2_ERR_UNSUPPORTED: it does without; R2_ERR_AGAIN: it has said nothing so far;
+ * R2_ERR_NO_MEMORY; others: the launcher does not answer.
  */
 R2_EXPORT r2_status_t r2_ctx_meet(r2_ctx_t *ctx, uint32_t rank);
-#define R2_MEET_S 20
+/** From now on those that come first are let in; r2_ctx_meet() does it, too. @return R2_OK,
+ * R2_ERR_NOT_FOUND (the other job has no r2), others: the launcher does not answer. */
+R2_EXPORT r2_status_t r2_ctx_let_in(r2_ctx_t *ctx);
+/** Meets those that came first: each is refused until then, and comes again. Cheap; for each turn
+ * of the application's progress. */
+R2_EXPORT void r2_ctx_meet_callers(r2_ctx_t *ctx);
 /** Instead of r2_ctx_create() for another job: tells its processes that this one does without. */
 R2_EXPORT void r2_ctx_refuse_job(const r2_ctx_config_t *config, const char *why);
 

@@ -54,6 +54,8 @@ R2_EXPORT void r2_p2p_unbind(r2_p2p_t *p2p);
  * (for this process's own rank, for instance) peers are let in. @return R2_OK or
  * R2_ERR_UNSUPPORTED. */
 R2_EXPORT r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank);
+/** Has a peer said that it ends (r2_ctx_linger())? */
+R2_EXPORT bool r2_p2p_is_left(r2_p2p_t *p2p, uint32_t rank);
 
 /**
  * Sends an active message; to this process, too.

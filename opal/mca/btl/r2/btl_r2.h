@@ -9,6 +9,7 @@
 
 #include "compat.h"
 
+#include <pthread.h>
 #include <stdint.h>
 
 #include "r2/ctx.h"
@@ -22,13 +23,16 @@ struct mca_btl_base_endpoint_t;
 
 /**
  * Peers of one context of r2core: the processes of this job, or those of another one that it has
- * met. Written once, but for the endpoints, which are under the component's lock.
+ * met. Written once, but for the endpoints, which are under the component's lock, and the context
+ * of another job, which goes when that has ended (component's lock `alive`).
  */
 typedef struct mca_btl_r2_job {
     opal_jobid_t id;
-    r2_ctx_t *ctx; /* refcounted (this job), owned (another); NULL: not reached by r2 */
+    r2_ctx_t *ctx; /* refcounted (this job), owned (another); NULL: not reached by r2, or ended */
     r2_p2p_t *p2p; /* owned */
     struct mca_btl_base_endpoint_t **endpoints; /* owned, by rank in ctx; NULL: not added yet */
+    uint32_t size;                              /* of endpoints */
+    unsigned adding;                            /* processes that are being added; atomic */
     struct mca_btl_r2_job *next;                /* owned: another job */
 } mca_btl_r2_job_t;
 
@@ -61,6 +65,10 @@ typedef struct mca_btl_r2_component {
     mca_btl_base_module_error_cb_fn_t error;
     opal_mutex_t lock;
     opal_mutex_t connecting; /* who adds a job */
+    pthread_rwlock_t alive;  /* contexts of other jobs: read by who drives them */
+    int free_ids;            /* of communicators, when they were looked at; atomic */
+    unsigned looks;          /* calls of mca_btl_r2_jobs_look(); atomic */
+    bool refuses;            /* this job does without, and tells others */
     bool agreed;             /* all processes of the job use it */
     char why_not[1024];
 } mca_btl_r2_component_t;
@@ -83,14 +91,29 @@ void mca_btl_r2_osc_settle(void);
 
 /* jobs.c: what passes to other jobs */
 /**
- * The peers of a job that this one has met; opened if need be. All processes of both call it.
- * @return NULL: the job is left to another transport.
+ * The peers of a job that this one has met; opened if need be, so that its processes hear of this
+ * one. All processes of both call it. Does not wait for them.
+ * @param job_p NULL: the job is left to another transport; else to be given back by
+ * mca_btl_r2_job_added().
+ * @return OPAL_SUCCESS, OPAL_ERR_OUT_OF_RESOURCE.
  */
-mca_btl_r2_job_t *mca_btl_r2_job_of(opal_jobid_t id);
+int mca_btl_r2_job_of(opal_jobid_t id, mca_btl_r2_job_t **job_p);
+/**
+ * Looks for communicators with jobs that this one has not met: who sends to it may wait for its
+ * word before it sends itself (Open MPI 5.0 adds processes when they are first sent to). Cheap;
+ * from all that waits.
+ */
+void mca_btl_r2_jobs_look(void);
+/** A process of the job is added, or r2 does not reach it. */
+void mca_btl_r2_job_added(mca_btl_r2_job_t *job);
+/** Is the process in a communicator of this one? @param vpid OPAL_VPID_WILDCARD: any of the job. */
+bool mca_btl_r2_is_connected(opal_jobid_t id, opal_vpid_t vpid);
 /** Endpoints and point-to-point of a job whose context is there. */
 r2_status_t mca_btl_r2_job_open(mca_btl_r2_job_t *job);
 /** The opposite: what it has but the context. */
 void mca_btl_r2_job_close(mca_btl_r2_job_t *job);
+/** NULL: not added. */
+mca_btl_r2_endpoint_t *mca_btl_r2_endpoint_of(const mca_btl_r2_job_t *job, uint32_t rank);
 /** Gives back all other jobs. */
 void mca_btl_r2_jobs_stop(void);
 /** Drives the contexts of other jobs. @return events. */
@@ -101,8 +124,6 @@ int mca_btl_r2_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t 
                          mca_btl_r2_endpoint_t **endpoints, opal_bitmap_t *reachable);
 int mca_btl_r2_del_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
                          mca_btl_r2_endpoint_t **endpoints);
-/** NULL: not added. */
-mca_btl_r2_endpoint_t *mca_btl_r2_endpoint_of(const mca_btl_r2_job_t *job, uint32_t rank);
 /** r2core lost a peer for good. @param arg its job. */
 void mca_btl_r2_lost(void *arg, uint32_t rank, r2_status_t status);
 

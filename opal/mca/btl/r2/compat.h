@@ -105,6 +105,14 @@ static inline bool mca_btl_r2_job_name(opal_jobid_t id, char name_p[MCA_BTL_R2_J
 #endif
 }
 
+/* How many other jobs r2 reaches by default. The launcher of 5.0 spoils its memory when jobs on
+ * several hosts connect, and r2 needs what it then tells (docs/decisions.md). */
+#if OPAL_MAJOR_VERSION < 5
+#    define MCA_BTL_R2_OTHER_JOBS 16u
+#else
+#    define MCA_BTL_R2_OTHER_JOBS 0u
+#endif
+
 /* A put is complete when the data is in the peer's memory: 5.0 wants to know. */
 #ifdef MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
 #    define MCA_BTL_R2_REMOTE_COMPLETION MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION

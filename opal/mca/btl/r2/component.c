@@ -65,12 +65,13 @@ static int r2_btl_other_jobs_register(void)
     const mca_base_component_t *version = &mca_btl_r2_component.super.btl_version;
     int rc;
 
-    mca_btl_r2_component.other_jobs = 0;
+    mca_btl_r2_component.other_jobs = MCA_BTL_R2_OTHER_JOBS;
     rc = mca_base_component_var_register(
         version, "other_jobs",
-        "How many other jobs (MPI_Comm_spawn, MPI_Comm_connect) are reached by r2, which takes a "
-        "thread and connections of its own for each of them. Further ones are left to "
-        "btl_r2_fallback. 0, the default: all are. Equal in jobs that meet.",
+        "How many other jobs (MPI_Comm_spawn, MPI_Comm_connect) are reached by r2 at a time, which "
+        "takes a thread and connections of its own for each of them. Further ones are left to "
+        "btl_r2_fallback. 0, the default on Open MPI 5.0 and later: all are. Equal in jobs that "
+        "meet.",
         MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
         &mca_btl_r2_component.other_jobs);
     if (0 > rc) {
@@ -133,6 +134,7 @@ static int r2_btl_open(void)
 {
     OBJ_CONSTRUCT(&mca_btl_r2_component.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&mca_btl_r2_component.connecting, opal_mutex_t);
+    pthread_rwlock_init(&mca_btl_r2_component.alive, NULL);
     return OPAL_SUCCESS;
 }
 
@@ -223,10 +225,11 @@ static void r2_btl_settle_limit(const r2_ctx_t *ctx)
 static r2_status_t r2_btl_start(void)
 {
     mca_btl_r2_component_t *component = &mca_btl_r2_component;
+    const uint32_t jobs = 0 == component->other_jobs ? 0 : R2_USER_JOBS;
     r2_ctx_config_t config = {.params = &component->params,
                               .log = mca_btl_r2_log,
                               .idle = mca_btl_r2_idle,
-                              .users = R2_USER_P2P,
+                              .users = R2_USER_P2P | jobs,
                               .named = true};
     r2_status_t status;
 
@@ -262,6 +265,12 @@ static void r2_btl_describe(const mca_btl_r2_component_t *component)
     }
 }
 
+static int r2_btl_refuse(void)
+{
+    mca_btl_r2_jobs_look();
+    return 0;
+}
+
 bool mca_btl_r2_is_agreed(void)
 {
     mca_btl_r2_component_t *component = &mca_btl_r2_component;
@@ -277,6 +286,8 @@ bool mca_btl_r2_is_agreed(void)
         r2_btl_describe(component);
     } else if (R2_ERR_UNSUPPORTED == status) {
         r2_btl_stop();
+        component->refuses = true;
+        opal_progress_register(r2_btl_refuse);
     } else if (R2_ERR_FORKED != status) {
         r2_ctx_error_text(component->job.ctx, component->why_not, sizeof(component->why_not));
         r2_btl_abort(status);
@@ -319,13 +330,19 @@ static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_th
 
 static int r2_btl_progress(void)
 {
+    mca_btl_r2_jobs_look();
     return (int) (r2_ctx_progress_as(mca_btl_r2_component.job.ctx, &mca_btl_r2_component) +
                   mca_btl_r2_jobs_progress());
 }
 
 static int r2_btl_close(void)
 {
+    if (mca_btl_r2_component.refuses) {
+        opal_progress_unregister(r2_btl_refuse);
+        mca_btl_r2_component.refuses = false;
+    }
     r2_btl_stop();
+    pthread_rwlock_destroy(&mca_btl_r2_component.alive);
     OBJ_DESTRUCT(&mca_btl_r2_component.connecting);
     OBJ_DESTRUCT(&mca_btl_r2_component.lock);
     return OPAL_SUCCESS;

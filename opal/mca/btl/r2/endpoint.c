@@ -7,6 +7,7 @@
 #include "btl_r2.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "opal/mca/common/r2/help.h"
 #include "r2/log.h"
@@ -16,27 +17,27 @@
  * messages, but one-sided communication wants one transport for all. Processes of other jobs, if
  * both jobs use r2.
  */
-static mca_btl_r2_job_t *r2_job_of(const opal_proc_t *proc)
+static int r2_job_of(const opal_proc_t *proc, mca_btl_r2_job_t **job_p)
 {
     mca_btl_r2_job_t *own = &mca_btl_r2_component.job;
 
-    if (own->id == proc->proc_name.jobid) { /* without a context if this job does without r2 */
-        return NULL != own->ctx && proc->proc_name.vpid < r2_ctx_size(own->ctx) ? own : NULL;
+    if (own->id != proc->proc_name.jobid) {
+        return mca_btl_r2_job_of(proc->proc_name.jobid, job_p);
     }
-    return mca_btl_r2_job_of(proc->proc_name.jobid);
+    *job_p =
+        mca_btl_r2_component.agreed && proc->proc_name.vpid < r2_ctx_size(own->ctx) ? own : NULL;
+    return OPAL_SUCCESS;
 }
 
-/* @return false: its process does without r2. */
-static bool r2_rank_of(const mca_btl_r2_job_t *job, const opal_proc_t *proc, uint32_t *rank_p)
+/* Its number in the context. UINT32_MAX: it has none. */
+static uint32_t r2_rank_of(const mca_btl_r2_job_t *job, const opal_proc_t *proc)
 {
-    *rank_p = (uint32_t) proc->proc_name.vpid;
-    if (&mca_btl_r2_component.job == job) {
-        return true;
+    uint32_t rank = (uint32_t) proc->proc_name.vpid;
+
+    if (&mca_btl_r2_component.job != job) {
+        rank = r2_ctx_other_rank(job->ctx, rank);
     }
-    *rank_p = r2_ctx_other_rank(job->ctx, *rank_p);
-    return *rank_p < r2_ctx_size(job->ctx) &&
-           (NULL != mca_btl_r2_endpoint_of(job, *rank_p) ||
-            R2_OK == r2_ctx_meet(job->ctx, (uint32_t) proc->proc_name.vpid));
+    return rank < job->size ? rank : UINT32_MAX;
 }
 
 /* NULL: no memory. */
@@ -61,34 +62,108 @@ static mca_btl_r2_endpoint_t *r2_endpoint_add(mca_btl_r2_job_t *job, uint32_t ra
     return endpoint;
 }
 
-mca_btl_r2_endpoint_t *mca_btl_r2_endpoint_of(const mca_btl_r2_job_t *job, uint32_t rank)
-{
-    mca_btl_r2_endpoint_t *endpoint;
+/* Between two rounds of questions to the launcher. */
+#define R2_MEET_PAUSE_NS 2000000L
+/* Who waits for so long says so. */
+#define R2_MEET_S 20
 
-    OPAL_THREAD_LOCK(&mca_btl_r2_component.lock);
-    endpoint = job->endpoints[rank];
-    OPAL_THREAD_UNLOCK(&mca_btl_r2_component.lock);
-    return endpoint;
+/** Who is to be added. */
+typedef struct r2_adding {
+    opal_proc_t *proc;
+    mca_btl_r2_job_t *job; /* NULL: r2 does not reach it */
+    uint32_t rank;
+    r2_status_t status; /* R2_OK: r2 reaches it; R2_ERR_UNSUPPORTED: it does not; else not known */
+} r2_adding_t;
+
+/* Each job hears of this one before anybody is waited for: circles of jobs that meet would wait
+ * for each other. */
+static int r2_add_start(r2_adding_t *adding, size_t count, opal_proc_t **procs)
+{
+    for (size_t i = 0; i < count; ++i) {
+        r2_adding_t *one = &adding[i];
+        int rc = r2_job_of(procs[i], &one->job);
+
+        if (OPAL_SUCCESS != rc) {
+            return rc;
+        }
+        one->proc = procs[i];
+        one->rank = NULL == one->job ? UINT32_MAX : r2_rank_of(one->job, procs[i]);
+        one->status = UINT32_MAX == one->rank ? R2_ERR_UNSUPPORTED
+                      : &mca_btl_r2_component.job == one->job ||
+                              NULL != mca_btl_r2_endpoint_of(one->job, one->rank)
+                          ? R2_OK
+                          : R2_ERR_AGAIN;
+    }
+    return OPAL_SUCCESS;
 }
 
-int mca_btl_r2_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
-                         mca_btl_r2_endpoint_t **endpoints, opal_bitmap_t *reachable)
+/* Asks all that have not answered. @return the last of them; NULL: all have. */
+static const r2_adding_t *r2_add_ask(r2_adding_t *adding, size_t count)
 {
-    const bool agreed = mca_btl_r2_is_agreed();
+    const r2_adding_t *silent = NULL;
 
-    (void) btl;
-    if (agreed) {
-        mca_btl_r2_osc_settle();
+    for (size_t i = 0; i < count; ++i) {
+        r2_adding_t *one = &adding[i];
+
+        if (R2_OK != one->status && R2_ERR_UNSUPPORTED != one->status) {
+            one->status = r2_ctx_meet(one->job->ctx, (uint32_t) one->proc->proc_name.vpid);
+        }
+        if (R2_OK != one->status && R2_ERR_UNSUPPORTED != one->status) {
+            silent = one;
+        }
     }
-    for (size_t i = 0; i < nprocs; ++i) {
-        mca_btl_r2_job_t *job = r2_job_of(procs[i]);
-        uint32_t rank;
+    return silent;
+}
 
+static time_t r2_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+/*
+ * All of them at once. Who is silent comes later, or the launcher ends this job with it: MPI does
+ * not go on without it, with any transport. A limit of ours would be on one side only. Only where
+ * the launcher itself does not answer this ends, by an error.
+ */
+static int r2_add_wait(r2_adding_t *adding, size_t count)
+{
+    const struct timespec pause = {0, R2_MEET_PAUSE_NS};
+    const time_t start = r2_seconds();
+    const r2_adding_t *silent;
+    bool said = false;
+
+    while (NULL != (silent = r2_add_ask(adding, count))) {
+        const bool late = r2_seconds() - start >= R2_MEET_S;
+
+        if (late && R2_ERR_AGAIN != silent->status) {
+            opal_output(0,
+                        "btl:r2: whether process %u of another job uses r2 cannot be found out: %s",
+                        (unsigned) silent->proc->proc_name.vpid, r2_status_string(silent->status));
+            return OPAL_ERR_UNREACH;
+        }
+        if (late && !said) {
+            said = true;
+            opal_output(0, "btl:r2: still waiting for process %u of another job, which connects",
+                        (unsigned) silent->proc->proc_name.vpid);
+        }
+        mca_btl_r2_jobs_look(); /* others may wait for this one's word */
+        nanosleep(&pause, NULL);
+    }
+    return OPAL_SUCCESS;
+}
+
+static int r2_add_end(const r2_adding_t *adding, size_t count, mca_btl_r2_endpoint_t **endpoints,
+                      opal_bitmap_t *reachable)
+{
+    for (size_t i = 0; i < count; ++i) {
         endpoints[i] = NULL;
-        if (NULL == job || !agreed || !r2_rank_of(job, procs[i], &rank)) {
+        if (R2_OK != adding[i].status) {
             continue;
         }
-        endpoints[i] = r2_endpoint_add(job, rank, procs[i]);
+        endpoints[i] = r2_endpoint_add(adding[i].job, adding[i].rank, adding[i].proc);
         if (NULL == endpoints[i]) {
             return OPAL_ERR_OUT_OF_RESOURCE;
         }
@@ -97,6 +172,36 @@ int mca_btl_r2_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t 
         }
     }
     return OPAL_SUCCESS;
+}
+
+int mca_btl_r2_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
+                         mca_btl_r2_endpoint_t **endpoints, opal_bitmap_t *reachable)
+{
+    const bool agreed = mca_btl_r2_is_agreed();
+    r2_adding_t *adding = calloc(nprocs > 0 ? nprocs : 1, sizeof(*adding));
+    int rc;
+
+    (void) btl;
+    if (NULL == adding) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    if (agreed) {
+        mca_btl_r2_osc_settle();
+    }
+    rc = r2_add_start(adding, nprocs, procs);
+    if (OPAL_SUCCESS == rc) {
+        rc = r2_add_wait(adding, nprocs);
+    }
+    if (OPAL_SUCCESS == rc) {
+        rc = r2_add_end(adding, nprocs, endpoints, reachable);
+    }
+    for (size_t i = 0; i < nprocs; ++i) {
+        if (NULL != adding[i].job && &mca_btl_r2_component.job != adding[i].job) {
+            mca_btl_r2_job_added(adding[i].job);
+        }
+    }
+    free(adding);
+    return rc;
 }
 
 /* May be called more than once for a peer: endpoints live until the component is closed. */
@@ -127,14 +232,16 @@ static opal_proc_t *r2_proc_of(const mca_btl_r2_job_t *job, uint32_t rank)
     return proc;
 }
 
-/* Messages were given up: the PML must not go on. */
+/* Messages were given up: the PML must not go on. Who shares no communicator with this process,
+ * after MPI_Comm_disconnect, is nobody's loss. */
 void mca_btl_r2_lost(void *arg, uint32_t rank, r2_status_t status)
 {
     char text[R2_ERROR_TEXT_BYTES];
     const mca_btl_r2_job_t *job = arg;
     opal_proc_t *proc = r2_proc_of(job, rank);
 
-    if (NULL == proc) {
+    if (NULL == proc || (&mca_btl_r2_component.job != job &&
+                         !mca_btl_r2_is_connected(proc->proc_name.jobid, proc->proc_name.vpid))) {
         return;
     }
     r2_ctx_error_text(job->ctx, text, sizeof(text));
