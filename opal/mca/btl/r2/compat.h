@@ -113,6 +113,10 @@ static inline bool mca_btl_r2_job_name(opal_jobid_t id, char name_p[MCA_BTL_R2_J
 #    define MCA_BTL_R2_OTHER_JOBS 0u
 #endif
 
+/* Are processes of other jobs added when they are first sent to? 4.1 adds them on both sides when
+ * jobs meet, where r2 need not look for communicators, which other threads may be freeing. */
+#define MCA_BTL_R2_ADDS_LATE (OPAL_MAJOR_VERSION >= 5)
+
 /* A put is complete when the data is in the peer's memory: 5.0 wants to know. */
 #ifdef MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
 #    define MCA_BTL_R2_REMOTE_COMPLETION MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION

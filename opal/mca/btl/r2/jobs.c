@@ -266,11 +266,16 @@ static void r2_jobs_look_at_all(void)
 void mca_btl_r2_jobs_look(void)
 {
     mca_btl_r2_component_t *component = &mca_btl_r2_component;
-    const int free_ids = ompi_mpi_communicators.number_free;
-    const unsigned looks = __atomic_add_fetch(&component->looks, 1, __ATOMIC_RELAXED);
+    int free_ids;
+    unsigned looks;
 
-    if (0 == component->other_jobs || !(component->agreed || component->refuses) ||
-        (free_ids == __atomic_load_n(&component->free_ids, __ATOMIC_RELAXED) &&
+    if (0 == component->other_jobs ||
+        !(component->refuses || (MCA_BTL_R2_ADDS_LATE && component->agreed))) {
+        return;
+    }
+    free_ids = ompi_mpi_communicators.number_free;
+    looks = __atomic_add_fetch(&component->looks, 1, __ATOMIC_RELAXED);
+    if ((free_ids == __atomic_load_n(&component->free_ids, __ATOMIC_RELAXED) &&
          0 != looks % R2_JOBS_LOOKS) ||
         0 != OPAL_THREAD_TRYLOCK(&component->connecting)) {
         return;
