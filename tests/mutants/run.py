@@ -29,7 +29,7 @@ SIM = ["generate", "generate_unhelpful", "harness", "harness_dump", "harness_end
        "harness_health", "harness_rank", "harness_requests", "interpret", "p2p_world", "payload",
        "payload_kinds", "scenario", "scenario_faults", "scenario_words", "sim_memory"]
 UNIT_PARTS = ["thread_net", "checker", "checker_moves", "checker_race", "checker_run",
-              "checker_values", "schedule_cases", "mail_peer"]
+              "checker_values", "schedule_cases", "mail_peer", "place_receive"]
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=address,undefined",
           "-fno-sanitize-recover=undefined", "-DR2_ENABLE_DEBUG=1", "-pthread"]
 RUNS = [["test_sim_coll"], ["test_sim_relay"], ["campaign", "--seed", "1274", "--runs", "2"],

@@ -326,7 +326,11 @@ tests_unit_test_local_edges_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_local_edges_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_place
-tests_unit_test_place_SOURCES = tests/unit/test_place.c $(stub_net_sources)
+tests_unit_test_place_SOURCES = \
+    tests/unit/place_receive.c \
+    tests/unit/place_receive.h \
+    tests/unit/test_place.c \
+    $(stub_net_sources)
 tests_unit_test_place_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_place_LDADD = $(R2_TEST_LIBS)
 

@@ -14,164 +14,9 @@
 
 #include <cmocka.h>
 
-#include "link/rx.h"
-#include "link/tx.h"
-#include "stub_net.h"
+#include "place_receive.h"
 
-#define CHUNK  8192u
-#define CHUNKS 4u
-#define BYTES  (CHUNKS * CHUNK)
-#define MS     R2_NS_PER_MS
-
-/** A receive of which the peer may put each chunk over either lane. */
-typedef struct receive {
-    stub_net_t *stub;
-    uint64_t number; /* of its message */
-    r2_tag_t tag;
-    char data[BYTES];
-    uint32_t done;
-    r2_status_t status;
-} receive_t;
-
-static void receive_done(void *arg, r2_status_t status)
-{
-    receive_t *receive = arg;
-
-    ++receive->done;
-    receive->status = status;
-}
-
-static r2_lane_t *lane_of(const receive_t *receive, uint32_t lane)
-{
-    return &receive->stub->link->lanes[lane];
-}
-
-static r2_wire_header_t header_on(const receive_t *receive, uint32_t lane, r2_wire_kind_t kind)
-{
-    const r2_lane_t *on = lane_of(receive, lane);
-    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = (uint8_t) kind};
-
-    header.connection = on->connect.rx_connection;
-    header.lane_seq = on->rx.next;
-    header.ack_next = on->tx.seq;
-    header.consumed = (uint32_t) receive->stub->net.first_seq;
-    header.unread_at = r2_unread_stamp(receive->stub->time_ns);
-    header.message = receive->number;
-    header.tag = receive->tag;
-    header.message_bytes = BYTES;
-    header.chunk_bytes = CHUNK;
-    return header;
-}
-
-/* What of a message for a GPU is not put. */
-static void receive_take(void *arg, uint64_t offset, const void *data, uint64_t bytes)
-{
-    memcpy(((receive_t *) arg)->data + offset, data, bytes);
-}
-
-/** One more receive of a link, of which its lanes hear. @param gpu its memory, or NULL. */
-static receive_t *post(stub_net_t *stub, uint64_t coll_seq, uint64_t number,
-                       const r2_tp_memory_t *gpu)
-{
-    receive_t *receive = calloc(1, sizeof(*receive));
-    r2_link_recv_t recv = {.bytes = BYTES, .done = receive_done, .arg = receive, .gpu = gpu};
-    r2_wire_header_t header;
-
-    receive->stub = stub;
-    receive->number = number;
-    receive->tag = (r2_tag_t){.comm_key = 1, .coll_seq = coll_seq};
-    recv.tag = receive->tag;
-    recv.data = receive->data;
-    if (NULL != gpu) {
-        recv.sink = receive_take;
-        recv.grain_bytes = 1;
-        recv.gpu_data = (void *) (uintptr_t) gpu->data;
-    }
-    assert_int_equal(r2_link_recv(stub->link, &recv), R2_IN_PROGRESS);
-    header = header_on(receive, 0, R2_WIRE_RTS);
-    stub_packet(stub, &header, sizeof(header), NULL, 0);
-    r2_net_progress(&stub->net);
-    return receive;
-}
-
-/** Both lanes are up, and hear of the receive. @param gpu as in post(). @param reads_gpus whether
- * lanes register it. */
-static receive_t *start_with(const r2_tp_memory_t *gpu, bool reads_gpus)
-{
-    stub_net_t *stub = stub_net_create();
-
-    stub->params.put = 1;
-    stub->reads_gpus = reads_gpus;
-    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
-        stub_lane_up(stub, i);
-        stub->link->lanes[i].is_rdma = true;
-    }
-    return post(stub, 1, stub->net.first_seq, gpu);
-}
-
-/** Both lanes have what the receive grants. */
-static receive_t *start(void)
-{
-    receive_t *receive = start_with(NULL, false);
-
-    assert_int_equal(receive->stub->grants, STUB_RAILS);
-    return receive;
-}
-
-static void end(receive_t *receive)
-{
-    stub_net_destroy(receive->stub);
-    free(receive);
-}
-
-/** The header of a chunk that was put over a lane. */
-static void put_comes(receive_t *receive, uint32_t lane, uint32_t chunk)
-{
-    r2_wire_header_t header = header_on(receive, lane, R2_WIRE_DATA);
-
-    header.chunk = chunk;
-    header.length = CHUNK;
-    header.flags = R2_WIRE_PLACED;
-    stub_packet(receive->stub, &header, sizeof(header), NULL, 0);
-}
-
-/** A chunk comes by one lane, that was put over others before. */
-static void copy_comes(receive_t *receive, uint32_t lane, uint32_t chunk, uint32_t put_over)
-{
-    r2_wire_header_t header = header_on(receive, lane, R2_WIRE_DATA);
-    char data[CHUNK];
-
-    memset(data, 'c', sizeof(data));
-    header.chunk = chunk;
-    header.length = CHUNK;
-    header.flags = R2_WIRE_UNSURE;
-    header.destination = put_over;
-    stub_packet(receive->stub, &header, sizeof(header), data, sizeof(data));
-}
-
-static bool is_taken(const receive_t *receive, uint32_t chunk)
-{
-    return 'c' == receive->data[chunk * CHUNK] && 'c' == receive->data[(chunk + 1) * CHUNK - 1];
-}
-
-static uint64_t failed(const receive_t *receive)
-{
-    return receive->stub->counters.lanes_failed;
-}
-
-/** The rail of a lane is not read to its end from now on. */
-static void leave_unread_on(receive_t *receive, uint32_t lane)
-{
-    receive->stub->busy = lane_of(receive, lane)->conn->worker->worker;
-}
-
-static void leave_unread(receive_t *receive, bool unread)
-{
-    receive->stub->busy = NULL;
-    if (unread) {
-        leave_unread_on(receive, 0);
-    }
-}
+#define MS R2_NS_PER_MS
 
 /* The queue pair that it was put over is gone before a copy of a chunk is written. */
 static void a_copy_is_taken_behind_the_fence(void **state)
@@ -198,7 +43,7 @@ static void a_copy_is_taken_behind_the_fence(void **state)
     assert_int_equal(receive->done, 1);
     assert_int_equal(receive->status, R2_OK);
     assert_int_equal(receive->stub->grants, 0);
-    end(receive);
+    finish(receive);
 }
 
 /* The last chunk comes again while its put may land: the receive is over when the lane is. */
@@ -219,7 +64,7 @@ static void the_last_copy_waits(void **state)
     assert_int_equal(receive->done, 1);
     assert_true(is_taken(receive, CHUNKS - 1));
     assert_int_equal(receive->stub->grants, 0);
-    end(receive);
+    finish(receive);
 }
 
 /* Chunks were put over both lanes, and come again: the end of one lane is not enough. */
@@ -240,7 +85,7 @@ static void all_lanes_are_waited_for(void **state)
     assert_int_equal(receive->stub->grants, 0);
     assert_true(is_taken(receive, 1) && is_taken(receive, 2));
     r2_link_withdraw(receive->stub->link, 1);
-    end(receive);
+    finish(receive);
 }
 
 /* The header comes after all: it has landed, and the lane stays. */
@@ -260,7 +105,7 @@ static void a_header_that_comes_late_spares_the_lane(void **state)
     assert_int_equal(lane_of(receive, 0)->connect.rx_connection, connection);
     assert_int_equal(receive->stub->grants, STUB_RAILS);
     r2_link_withdraw(receive->stub->link, 1);
-    end(receive);
+    finish(receive);
 }
 
 /* The same after the last chunk, beside a receive whose message has no number yet. */
@@ -286,7 +131,7 @@ static void messages_are_told_apart(void **state)
     leave_unread(receive, false);
     r2_link_withdraw(receive->stub->link, 1);
     free(receive);
-    end(other);
+    finish(other);
 }
 
 /* Where the rail is never read to its end, a place waits for its bound and no longer. */
@@ -311,7 +156,7 @@ static void nobody_waits_for_long(void **state)
     assert_true(is_taken(receive, 1));
     assert_int_equal(failed(receive), 0);
     r2_link_withdraw(receive->stub->link, 1);
-    end(receive);
+    finish(receive);
 }
 
 /* A lane that is waited for later than another has its whole time. */
@@ -342,7 +187,7 @@ static void each_lane_has_its_own_time(void **state)
     assert_true(receive->stub->time_ns - start_ns >= bound_ns);
     assert_true(is_taken(receive, 2));
     r2_link_withdraw(receive->stub->link, 1);
-    end(receive);
+    finish(receive);
 }
 
 /* A process that was away, and has not read all that came meanwhile, waits as long. */
@@ -365,7 +210,7 @@ static void who_was_away_waits_no_longer(void **state)
     }
     assert_true(is_taken(receive, 1));
     r2_link_withdraw(receive->stub->link, 1);
-    end(receive);
+    finish(receive);
 }
 
 /* A call is given up: lanes that were granted its memory are closed, and none has failed. */
@@ -389,7 +234,7 @@ static void sound_lanes_do_not_fail_with_a_call(void **state)
     }
     r2_net_progress(&receive->stub->net);
     assert_int_equal(failed(receive), 0);
-    end(receive);
+    finish(receive);
 }
 
 /* One that has failed already is counted, though its memory is taken back first. */
@@ -403,7 +248,7 @@ static void failed_lanes_are_counted(void **state)
     r2_link_withdraw(receive->stub->link, 1);
     assert_int_equal(receive->stub->grants, 0);
     assert_int_equal(failed(receive), 1);
-    end(receive);
+    finish(receive);
 }
 
 /*
@@ -433,7 +278,7 @@ static void a_dead_device_is_a_failure(void **state)
     assert_int_equal(failed(receive), 1);
     stub->no_device = false;
     r2_link_withdraw(stub->link, 1);
-    end(receive);
+    finish(receive);
 }
 
 /*
@@ -459,7 +304,7 @@ static void one_vain_attempt_is_none(void **state)
     assert_int_equal(lane_of(receive, 0)->state, R2_LANE_CONNECTING);
     assert_int_equal(failed(receive), 0);
     r2_link_withdraw(stub->link, 1);
-    end(receive);
+    finish(receive);
 }
 
 /* Memory of a GPU is what is put to; what comes otherwise is its receive's to take, behind the
@@ -490,7 +335,7 @@ static void memory_of_a_gpu_is_granted(void **state)
     assert_int_equal(stub->counters.gpu_placed_bytes, 3 * CHUNK);
     assert_false(is_taken(receive, 0) || is_taken(receive, 2) || is_taken(receive, 3));
     assert_int_equal(stub->grants, 0);
-    end(receive);
+    finish(receive);
 }
 
 static void lanes_without_memory_of_gpus_get_none(void **state)
@@ -506,7 +351,7 @@ static void lanes_without_memory_of_gpus_get_none(void **state)
         assert_true(is_taken(receive, chunk));
     }
     assert_int_equal(receive->done, 1);
-    end(receive);
+    finish(receive);
 }
 
 int main(void)
