@@ -35,7 +35,7 @@ AXES = {
     "type": ["int", "double", "float", "byte"],
     "op": ["sum", "prod", "max", "user"],
     "class": ["plain", "vector", "indexed", "spaced"],
-    "length": ["5", "1500"],
+    "length": ["5", "2500"],
     "layout": ["1", "2", "4"],          # ranks on each host, of four
     "nics": ["tcp", "rdma"],            # which read and write memory of GPUs
     "fault": ["none", "down", "drop", "slow"],
