@@ -8,11 +8,21 @@
 
 #include "link/turn.h"
 
-#define R2_TURN_LANES 32u /* bits of a set of lanes */
-
 static void r2_turn_begin(r2_turn_t *turn, uint32_t lane)
 {
-    *turn = (r2_turn_t){.lane = (uint8_t) lane, .before = turn->lane};
+    *turn = (r2_turn_t){.lane = (uint8_t) lane, .before = turn->lane % R2_TURN_LANES};
+}
+
+bool r2_turn_again(r2_turn_t *turn)
+{
+    const bool may = turn->again < R2_TURN_AGAIN;
+
+    if (may) {
+        *turn = (r2_turn_t){.lane = turn->lane,
+                            .before = turn->lane % R2_TURN_LANES,
+                            .again = (turn->again + 1) % (R2_TURN_AGAIN + 1)};
+    }
+    return may;
 }
 
 void r2_turn_next(r2_turn_t *turn, uint32_t lanes)

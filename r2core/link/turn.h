@@ -10,7 +10,7 @@
  * them, while others have nothing to do. So lanes have their turns, each for some bytes. Both ends
  * count what goes and comes, so that they go on to the next lane at about the same time; who does
  * so a message later follows the other. Where they do not agree which lane is next, one of them
- * follows. A lane in which nothing waits goes on when its turn is over (r2_tx_turn_goes_on()). Of
+ * follows. A lane in which nothing waits goes on when its turn is over (r2_turn_again()). Of
  * what comes by another lane:
  *
  *   end      | lane                | when                           | then
@@ -34,11 +34,17 @@
  */
 #define R2_TURN_BYTES 32768u
 
+/* So many turns a lane may have beside its first, one after the other. Then others show that they
+ * work: what is never used may be dead. */
+#define R2_TURN_AGAIN 7u
+#define R2_TURN_LANES 32u /* of a link, at most */
+
 /** The turn of a lane. */
 typedef struct r2_turn {
-    uint8_t lane;   /* its index */
-    uint8_t before; /* of the lane that had the turn before */
-    uint16_t bytes; /* that went and came since it began, UINT16_MAX at most */
+    uint8_t lane;       /* its index */
+    uint8_t before : 5; /* of the lane that had the turn before */
+    uint8_t again : 3;  /* turns in a row that it had before this one, R2_TURN_AGAIN at most */
+    uint16_t bytes;     /* that went and came since it began, UINT16_MAX at most */
 } r2_turn_t;
 
 /** True if it is another lane's turn. */
@@ -55,6 +61,8 @@ static inline void r2_turn_count(r2_turn_t *turn, uint32_t bytes)
     turn->bytes = (uint16_t) (sum < UINT16_MAX ? sum : UINT16_MAX);
 }
 
+/** The lane that has the turn gets another one. @return false: it had enough. */
+bool r2_turn_again(r2_turn_t *turn);
 /** Begins the turn of the next lane. @param lanes bit i: lane i may have one; 0: none may. */
 void r2_turn_next(r2_turn_t *turn, uint32_t lanes);
 

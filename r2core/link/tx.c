@@ -16,8 +16,8 @@
 #define R2_LAGGARD_TIMES 4u
 #define R2_LAGGARD_NS    R2_NS_PER_MS
 
-/* A lane keeps the turn while its round trips take less than so many times what they took on it
- * when it was idle. */
+/* A lane keeps the turn while its round trips take less than so many times what they took when it,
+ * or another one, was idle. */
 #define R2_TURN_CALM_TIMES 2u
 
 static bool r2_lane_room(r2_lane_t *lane, uint64_t bytes)
@@ -215,15 +215,32 @@ static uint32_t r2_tx_turn_lanes(const r2_link_t *link)
 }
 
 /*
- * True if the lane that has the turn keeps it: nothing waits in it. Another one would be cold, and
- * what is left of the turn is acknowledged by packets of its own.
+ * True if the lane that has the turn may keep it: nothing waits in it, and no other one is faster.
+ * Another one would be cold, and what is left of the turn is acknowledged by packets of its own.
  */
-static bool r2_tx_turn_goes_on(const r2_link_t *link)
+static bool r2_tx_turn_is_calm(const r2_link_t *link, uint32_t lanes)
 {
     const r2_lane_t *lane = &link->lanes[link->turn.lane];
+    uint64_t calm_ns = lane->timing.calm_rtt_ns;
 
-    return r2_tx_is_prompt(lane) &&
-           lane->timing.srtt_ns < R2_TURN_CALM_TIMES * lane->timing.calm_rtt_ns;
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const uint64_t other_ns = link->lanes[i].timing.calm_rtt_ns;
+
+        if (0 != (lanes >> i & 1u) && 0 != other_ns) {
+            calm_ns = r2_min(calm_ns, other_ns);
+        }
+    }
+    return 0 != (lanes >> lane->idx & 1u) && lane->timing.srtt_ns < R2_TURN_CALM_TIMES * calm_ns;
+}
+
+/* The turn of a lane is over. */
+static void r2_tx_turn_next(r2_link_t *link)
+{
+    const uint32_t lanes = r2_tx_turn_lanes(link);
+
+    if (!r2_tx_turn_is_calm(link, lanes) || !r2_turn_again(&link->turn)) {
+        r2_turn_next(&link->turn, lanes);
+    }
 }
 
 void r2_tx_turn_heard(r2_lane_t *lane, uint32_t length)
@@ -250,9 +267,8 @@ static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
         r2_tx_item_t *item;
         r2_lane_t *lane;
 
-        if (1 == message->chunk_count && r2_turn_is_over(&link->turn) &&
-            !r2_tx_turn_goes_on(link)) {
-            r2_turn_next(&link->turn, r2_tx_turn_lanes(link));
+        if (1 == message->chunk_count && r2_turn_is_over(&link->turn)) {
+            r2_tx_turn_next(link);
         }
         lane = r2_tx_lane(link, NULL, sizeof(r2_wire_header_t) + length, message->on_gpu);
         if (NULL == lane) {

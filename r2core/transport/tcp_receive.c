@@ -160,7 +160,7 @@ static size_t r2_tcp_first_bytes(const r2_tcp_ep_t *ep)
     const size_t room =
         sizeof(r2_tcp_frame_t) + R2_TP_HEADER_MAX + ep->worker->device->segment_bytes;
 
-    if (ep->last_bytes > R2_TCP_LAND_BYTES) {
+    if (ep->last_bytes > R2_TCP_LAND_BYTES + R2_TCP_AHEAD_BYTES) {
         return R2_TCP_AHEAD_BYTES;
     }
     return ep->last_bytes > R2_TCP_AHEAD_BYTES ? r2_min(ep->last_bytes + R2_TCP_AHEAD_BYTES, room)

@@ -248,48 +248,70 @@ static void bad_lanes_have_no_turn(void **state)
     }
 }
 
-/* Nothing waits in a lane whose round trips take no longer than on an idle one: it goes on. */
+/* Nothing waits in a lane whose round trips take no longer than on an idle one: it goes on, if it
+ * is one that may have turns, and as fast as others. */
 static void calm_lanes_keep_the_turn(void **state)
 {
     static const struct {
         uint64_t calm_ns, now_ns; /* round trip of an idle lane, and of late */
+        uint64_t other_ns;        /* of the other one when it was idle */
+        uint64_t rates[2];
         bool keeps;
     } rows[] = {
-        {20000, 20000, true},
-        {20000, 39999, true},
-        {20000, 40000 * (UINT64_C(1) << 20), false}, /* each acknowledgement takes some off */
-        {0, 20000, false},                           /* not known */
+        {20000, 20000, 0, {0, 0}, true},     {20000, 39999, 0, {0, 0}, true},
+        {20000, 40000, 0, {0, 0}, false},    {0, 20000, 0, {0, 0}, false}, /* not known */
+        {20000, 20000, 10001, {0, 0}, true}, {20000, 20000, 10000, {0, 0}, false},
+        {20000, 20000, 0, {25, 100}, true},  {20000, 20000, 0, {24, 100}, false},
     };
 
     (void) state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
         stub_net_t *stub = two_lanes();
-        r2_lane_t *lane = &stub->link->lanes[0];
+        r2_lane_t *lanes = stub->link->lanes;
 
-        lane->timing.calm_rtt_ns = rows[i].calm_ns;
-        lane->timing.srtt_ns = rows[i].now_ns;
-        lane->timing.rtt_samples = 0;
         assert_int_equal(send_by(stub, TURN), TURN);
-        lane->timing.srtt_ns = rows[i].now_ns;
-        lane->timing.calm_rtt_ns = rows[i].calm_ns;
-        assert_int_equal(send_by(stub, 8), rows[i].keeps ? 8 : 0);
+        lanes[0].timing.srtt_ns = rows[i].now_ns;
+        lanes[0].timing.calm_rtt_ns = rows[i].calm_ns;
+        lanes[1].timing.calm_rtt_ns = rows[i].other_ns;
+        lanes[0].tx.load.bytes_per_s = rows[i].rates[0];
+        lanes[1].tx.load.bytes_per_s = rows[i].rates[1];
+        assert_int_equal(send_by(stub, 1), rows[i].keeps ? 1 : 0);
         stub_net_destroy(stub);
     }
 }
 
-/* Such a lane gives the turn up when something comes to wait in it, and follows the peer. */
+/* What nobody uses may be dead: after some turns others have theirs. */
+static void a_calm_lane_has_some_turns(void **state)
+{
+    stub_net_t *stub = two_lanes();
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    for (uint32_t i = 0; i <= R2_TURN_AGAIN; ++i) {
+        lane->timing.srtt_ns = lane->timing.calm_rtt_ns = 20000;
+        assert_int_equal(send_by(stub, TURN), TURN);
+    }
+    lane->timing.srtt_ns = lane->timing.calm_rtt_ns = 20000;
+    assert_int_equal(send_by(stub, TURN), 0);
+    lane->timing.srtt_ns = lane->timing.calm_rtt_ns = 20000;
+    assert_int_equal(send_by(stub, 1), 1);
+    stub_net_destroy(stub);
+}
+
+/* Such a lane gives the turn up when something is known against it, and follows the peer. */
 static void a_kept_turn_ends(void **state)
 {
     stub_net_t *stub = two_lanes();
     r2_link_t *link = stub->link;
 
     (void) state;
+    assert_int_equal(send_by(stub, TURN), TURN);
     link->lanes[0].timing.calm_rtt_ns = link->lanes[0].timing.srtt_ns = 20000;
-    assert_int_equal(send_by(stub, 2 * TURN), 2 * TURN);
+    assert_int_equal(send_by(stub, TURN), TURN);
     r2_tx_turn_heard(&link->lanes[1], BYTES);
     assert_int_equal(link->turn.lane, 1);
-    link->turn.lane = 0;
-    link->turn.bytes = UINT16_MAX;
+    link->turn = (r2_turn_t){.bytes = R2_TURN_BYTES};
+    link->lanes[0].timing.calm_rtt_ns = link->lanes[0].timing.srtt_ns = 20000;
     r2_lane_enter(&link->lanes[0], R2_LANE_DOUBT);
     assert_int_equal(send_by(stub, 8), 0);
     stub_net_destroy(stub);
@@ -357,6 +379,7 @@ int main(void)
         cmocka_unit_test(short_messages_take_lanes_in_turn),
         cmocka_unit_test(bad_lanes_have_no_turn),
         cmocka_unit_test(calm_lanes_keep_the_turn),
+        cmocka_unit_test(a_calm_lane_has_some_turns),
         cmocka_unit_test(a_kept_turn_ends),
         cmocka_unit_test(what_others_pass_waits),
     };
