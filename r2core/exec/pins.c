@@ -48,14 +48,18 @@ void r2_pins_fini(r2_pins_t *pins)
     }
 }
 
+/* The driver has taken back what it pinned. */
+static void r2_pin_forget(r2_pin_t *pin)
+{
+    free(pin->is_heap ? pin->memory : NULL);
+    free(pin);
+}
+
 void r2_pins_forget(r2_pins_t *pins)
 {
     ++pins->forgets;
     while (NULL != pins->free) {
-        r2_pin_t *pin = r2_pins_unlink(pins, &pins->free);
-
-        free(pin->is_heap ? pin->memory : NULL);
-        free(pin);
+        r2_pin_forget(r2_pins_unlink(pins, &pins->free));
     }
 }
 
@@ -111,6 +115,7 @@ bool r2_pins_take(r2_pins_t *pins, r2_pins_wanted_t *wanted)
 {
     bool is_all = true;
 
+    wanted->forgets = pins->forgets;
     for (uint32_t i = 0; i < wanted->count; ++i) {
         wanted->pins[i] = r2_pins_kept(pins, wanted->bytes[i]);
         is_all = is_all && NULL != wanted->pins[i];
@@ -137,8 +142,10 @@ static void r2_pins_keep(r2_pins_t *pins, r2_pin_t *pin)
 void r2_pins_give(r2_pins_t *pins, r2_pins_wanted_t *wanted)
 {
     for (uint32_t i = 0; i < wanted->count; ++i) {
-        if (NULL != wanted->pins[i]) {
+        if (NULL != wanted->pins[i] && wanted->forgets == pins->forgets) {
             r2_pins_keep(pins, wanted->pins[i]);
+        } else if (NULL != wanted->pins[i]) {
+            r2_pin_forget(wanted->pins[i]);
         }
     }
     wanted->count = 0;

@@ -35,6 +35,7 @@ typedef struct r2_pins_wanted {
     uint32_t count;
     size_t bytes[R2_PINS_OF_RUN];
     r2_pin_t *pins[R2_PINS_OF_RUN]; /* owned; NULL: not there yet */
+    uint32_t forgets;               /* r2_pins_t.forgets when they were taken */
 } r2_pins_wanted_t;
 
 /** @param keep_bytes the most that is kept. */
@@ -54,7 +55,8 @@ r2_pin_t *r2_pins_new(r2_mem_t *mem, const r2_mem_at_t *at, size_t bytes);
 bool r2_pins_take(r2_pins_t *pins, r2_pins_wanted_t *wanted);
 /** Pins the rest, as r2_pins_new(). */
 void r2_pins_fill(r2_mem_t *mem, const r2_mem_at_t *at, r2_pins_wanted_t *wanted);
-/** All of it is kept for the next run, however much that is until the next r2_pins_put(). */
+/** All of it is kept for the next run, however much that is until the next r2_pins_put(); not if
+ * the device was reset meanwhile, since it is gone. */
 void r2_pins_give(r2_pins_t *pins, r2_pins_wanted_t *wanted);
 /** @param pin NULL: nothing. */
 void r2_pins_put(r2_pins_t *pins, r2_pin_t *pin);

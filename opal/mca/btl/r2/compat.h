@@ -105,14 +105,6 @@ static inline bool mca_btl_r2_job_name(opal_jobid_t id, char name_p[MCA_BTL_R2_J
 #endif
 }
 
-/* How many other jobs r2 reaches by default. The launcher of 5.0 spoils its memory when jobs on
- * several hosts connect, and r2 needs what it then tells (docs/decisions.md). */
-#if OPAL_MAJOR_VERSION < 5
-#    define MCA_BTL_R2_OTHER_JOBS 16u
-#else
-#    define MCA_BTL_R2_OTHER_JOBS 0u
-#endif
-
 /* Are processes of other jobs added when they are first sent to? 4.1 adds them on both sides when
  * jobs meet, where r2 need not look for communicators, which other threads may be freeing. */
 #define MCA_BTL_R2_ADDS_LATE (OPAL_MAJOR_VERSION >= 5)

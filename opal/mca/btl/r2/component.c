@@ -65,13 +65,12 @@ static int r2_btl_other_jobs_register(void)
     const mca_base_component_t *version = &mca_btl_r2_component.super.btl_version;
     int rc;
 
-    mca_btl_r2_component.other_jobs = MCA_BTL_R2_OTHER_JOBS;
+    mca_btl_r2_component.other_jobs = 0;
     rc = mca_base_component_var_register(
         version, "other_jobs",
         "How many other jobs (MPI_Comm_spawn, MPI_Comm_connect) are reached by r2 at a time, which "
         "takes a thread and connections of its own for each of them. Further ones are left to "
-        "btl_r2_fallback. 0, the default on Open MPI 5.0 and later: all are. Equal in jobs that "
-        "meet.",
+        "btl_r2_fallback. 0, the default: all are. Equal in jobs that meet.",
         MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
         &mca_btl_r2_component.other_jobs);
     if (0 > rc) {

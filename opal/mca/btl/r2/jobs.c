@@ -128,15 +128,12 @@ bool mca_btl_r2_is_connected(opal_jobid_t id, opal_vpid_t vpid)
  */
 static bool r2_job_has_ended(const mca_btl_r2_job_t *job)
 {
-    bool left = false, reached = false;
+    bool left = false;
 
     for (uint32_t rank = 0; !left && rank < job->size; ++rank) {
-        const bool added = NULL != mca_btl_r2_endpoint_of(job, rank);
-
-        reached = reached || added;
-        left = added && r2_p2p_is_left(job->p2p, rank);
+        left = NULL != mca_btl_r2_endpoint_of(job, rank) && r2_p2p_is_left(job->p2p, rank);
     }
-    return (left || !reached) && !mca_btl_r2_is_connected(job->id, OPAL_VPID_WILDCARD);
+    return left && !mca_btl_r2_is_connected(job->id, OPAL_VPID_WILDCARD);
 }
 
 /* Gives back what other jobs that have ended took. Not while somebody drives them. */
@@ -269,8 +266,8 @@ void mca_btl_r2_jobs_look(void)
     int free_ids;
     unsigned looks;
 
-    if (0 == component->other_jobs ||
-        !(component->refuses || (MCA_BTL_R2_ADDS_LATE && component->agreed))) {
+    if (0 == component->other_jobs || !MCA_BTL_R2_ADDS_LATE ||
+        !(component->agreed || component->refuses)) {
         return;
     }
     free_ids = ompi_mpi_communicators.number_free;
