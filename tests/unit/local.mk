@@ -357,6 +357,10 @@ tests_unit_test_credit_SOURCES = tests/unit/test_credit.c $(stub_net_sources)
 tests_unit_test_credit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_credit_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_pins
+tests_unit_test_pins_SOURCES = tests/unit/test_pins.c
+tests_unit_test_pins_LDADD = $(R2_TEST_LIBS)
+
 check_PROGRAMS += tests/unit/test_land
 tests_unit_test_land_SOURCES = tests/unit/test_land.c $(stub_net_sources)
 tests_unit_test_land_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
