@@ -44,7 +44,7 @@ PROGRAMS_sim := campaign test_sim_beside test_sim_coll test_sim_p2p test_sim_p2p
 PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit/, \
     $(addsuffix .c,test_hello test_hello_abuse test_plan_golden test_schedule \
     test_schedule_mutants \
-        test_params test_wire test_exec test_exec_data test_fuse test_sink test_link \
+        test_params test_wire test_exec test_exec_data test_fuse test_sink test_land test_link \
         test_link_peer test_credit \
         test_mismatch test_control test_excuses test_link_end test_json test_telemetry \
         test_event_writer test_gap test_local test_local_edges test_inbox test_mailbox \
@@ -77,8 +77,9 @@ EXTRA_test_schedule_mutants := $(CHECKER)
 EXTRA_test_threads := $(addprefix $(SRCDIR)/tests/unit/,thread_job.c thread_net.c)
 EXTRA_test_threads_p2p := $(EXTRA_test_threads)
 EXTRA_test_drive := $(SRCDIR)/tests/unit/thread_net.c
-EXTRA_test_health := $(SRCDIR)/tests/unit/health_world.c
-EXTRA_test_notices := $(SRCDIR)/tests/unit/health_world.c
+HEALTH := $(addprefix $(SRCDIR)/tests/unit/,health_judge.c health_world.c)
+EXTRA_test_health := $(HEALTH)
+EXTRA_test_notices := $(HEALTH)
 EXTRA_test_link := $(STUB)
 EXTRA_test_link_peer := $(STUB)
 EXTRA_test_link_end := $(STUB)
@@ -89,6 +90,7 @@ EXTRA_test_link_pass := $(STUB)
 EXTRA_test_glance := $(STUB)
 EXTRA_test_credit := $(STUB)
 EXTRA_test_sink := $(STUB)
+EXTRA_test_land := $(STUB)
 EXTRA_test_mismatch := $(STUB)
 EXTRA_test_control := $(STUB)
 LINK_test_control := -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
