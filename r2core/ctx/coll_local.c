@@ -8,10 +8,8 @@
 
 #include "ctx/coll_local.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "ctx/host_table.h"
 #include "ctx/state.h"
@@ -148,7 +146,7 @@ static r2_status_t r2_coll_local_doubt(struct r2_coll_local *local, int32_t memb
     }
     if (R2_OK == status && now_ns - local->since_ns >= R2_LOCAL_ARM_NS &&
         !r2_coll_local_arm(local, member)) {
-        (void) sched_yield();
+        r2_wait_poll(ctx);
         return R2_OK;
     }
     return R2_OK == status ? R2_IN_PROGRESS : status;
@@ -170,24 +168,8 @@ static r2_status_t r2_coll_local_pause(void *arg, int32_t member, uint32_t turn)
         local->quiet = 0;
         (void) r2_ctx_progress(ctx);
     }
-    (void) sched_yield();
+    r2_wait_poll(ctx);
     return R2_OK;
-}
-
-/* True if each process of the job on this host can have a core. */
-static bool r2_coll_local_has_cores(const r2_ctx_t *ctx)
-{
-    const r2_hosts_t *hosts = ctx->hosts;
-    const uint32_t own = hosts->hosts[hosts->host_of[ctx->core.net.rank]].machine;
-    long processes = 0;
-
-    for (uint32_t i = 0; i < hosts->rank_count; ++i) {
-        processes +=
-            hosts->host_of[i] < hosts->host_count && own == hosts->hosts[hosts->host_of[i]].machine
-                ? 1
-                : 0;
-    }
-    return processes <= sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 /* Kinds of calls for which the user has asked for an algorithm. */
@@ -217,7 +199,7 @@ r2_status_t r2_coll_local_create(r2_comm_t *comm)
         return R2_ERR_NO_MEMORY;
     }
     local->comm = comm;
-    local->has_cores = r2_coll_local_has_cores(ctx);
+    local->has_cores = r2_ctx_has_cores(ctx);
     local->forced = r2_coll_local_forced(&ctx->core.params);
     r2_segment_lay_out(&local->team.segment, comm->size, comm->rank);
     comm->local = local;

@@ -25,6 +25,7 @@ static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
     r2_core_enter(&ctx->core);
     ctx->core.net.info.users |= config->users;
     ctx->config.named = ctx->config.named || config->named;
+    ctx->config.yields = NULL != config->yields ? config->yields : ctx->config.yields;
     status = r2_ctx_publish(ctx);
     if (R2_OK != status) {
         ctx->core.net.info.users = before; /* what the others see */

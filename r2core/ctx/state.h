@@ -30,6 +30,7 @@ struct r2_ctx {
     _Atomic int service_wants;    /* the service thread waits for the lock: let it in */
     _Atomic int app_wants;        /* an application thread found the lock taken: end the takeover */
     _Atomic int waiting;          /* application threads asleep in r2_coll_wait() */
+    _Atomic bool crowded;         /* the job has more processes on this machine than it has cores */
     _Atomic(const void *) driver; /* whose calls of r2_ctx_progress_as() count; NULL: any */
     r2_ctx_config_t config;
     r2_ctx_parts_t parts;
@@ -69,6 +70,9 @@ void r2_upcalls_bind(r2_ctx_t *ctx);
  * r2_consent_of(), R2_ERR_SYSTEM (no key). */
 r2_status_t r2_ctx_admit(r2_ctx_t *ctx, r2_user_t user);
 
+/** Each process of the job on this machine can have a processor. All hosts are known. */
+bool r2_ctx_has_cores(const r2_ctx_t *ctx);
+
 /* start.c */
 /** Instead of r2_ctx_create(): tells all processes that this one takes no part, and the user
  * why. */
@@ -95,7 +99,7 @@ typedef struct r2_wait {
 /** What it does after a pass. */
 typedef enum r2_wait_next {
     R2_WAIT_AGAIN, /* something came: there may be more */
-    R2_WAIT_YIELD, /* nothing did, of late: looks again, after others that want the processor */
+    R2_WAIT_POLL,  /* nothing did, of late: looks again (r2_wait_poll()) */
     R2_WAIT_SLEEP  /* nothing did for long */
 } r2_wait_next_t;
 
@@ -106,6 +110,12 @@ static inline r2_wait_t r2_wait_for(const r2_coll_t *coll)
 }
 /** Drives once for a thread that waits. The simulator's processes do the same. */
 r2_wait_next_t r2_wait_pass(r2_ctx_t *ctx, r2_wait_t *wait);
+
+/**
+ * Between two looks. Lets others have the processor if processes of the job share it, or the user
+ * wants so. Whoever else works on this host would keep it for some milliseconds.
+ */
+void r2_wait_poll(const r2_ctx_t *ctx);
 
 /* service.c */
 /** Starts the thread: all sources are known, and files opened. */

@@ -73,13 +73,22 @@ r2_wait_next_t r2_wait_pass(r2_ctx_t *ctx, r2_wait_t *wait)
         return R2_WAIT_AGAIN;
     }
     if (glance) {
-        return R2_WAIT_YIELD;
+        return R2_WAIT_POLL;
     }
     if (r2_wait_is_young(ctx, wait)) {
         wait->glances = R2_WAIT_GLANCES;
-        return R2_WAIT_YIELD;
+        return R2_WAIT_POLL;
     }
     return R2_WAIT_SLEEP;
+}
+
+void r2_wait_poll(const r2_ctx_t *ctx)
+{
+    const bool *yields = ctx->config.yields;
+
+    if (atomic_load_explicit(&ctx->crowded, memory_order_relaxed) || (NULL != yields && *yields)) {
+        (void) sched_yield();
+    }
 }
 
 r2_status_t r2_coll_wait(r2_coll_t *coll)
@@ -99,8 +108,8 @@ r2_status_t r2_coll_wait(r2_coll_t *coll)
         switch (r2_wait_pass(ctx, &wait)) {
         case R2_WAIT_AGAIN:
             break;
-        case R2_WAIT_YIELD:
-            sched_yield();
+        case R2_WAIT_POLL:
+            r2_wait_poll(ctx);
             break;
         case R2_WAIT_SLEEP:
             if (NULL != ctx->config.idle) {

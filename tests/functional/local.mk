@@ -142,6 +142,12 @@ tests_functional_hello_mpi_SOURCES = tests/functional/hello_mpi.c
 tests_functional_hello_mpi_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_hello_mpi_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/yields
+tests_functional_yields_SOURCES = tests/functional/yields.c
+tests_functional_yields_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_yields_LDFLAGS = -Wl,--export-dynamic
+tests_functional_yields_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/descriptors
 tests_functional_descriptors_SOURCES = tests/functional/descriptors.c
 tests_functional_descriptors_CPPFLAGS = $(OMPI_CPPFLAGS)

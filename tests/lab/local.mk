@@ -25,7 +25,7 @@ EXTRA_DIST += docs/tests.md tests/lab/faultlab.py tests/lab/rail_faults.py \
     tests/lab/test_verdicts.py \
     tests/lab/test_relay.py tests/lab/test_plan.py tests/lab/test_catalogue.py \
     tests/lab/test_garbage.py tests/lab/test_levels.py tests/lab/test_processes.py \
-    tests/lab/test_log.py \
+    tests/lab/test_log.py tests/lab/test_waits.py \
     tests/lab/test_descriptors.py tests/functional/children.py tests/lab/test_presence.py \
     tests/lab/campaign.py
 

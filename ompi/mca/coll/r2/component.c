@@ -111,6 +111,7 @@ static int r2_component_open(void)
         .idle = r2_component_idle,
         .users = R2_USER_COLL | r2_component_one_host(),
         .named = component->named,
+        .yields = &opal_progress_yield_when_idle,
     };
 
     OBJ_CONSTRUCT(&component->requests, opal_free_list_t);
