@@ -6,8 +6,8 @@
 
 Each seed draws a layout, sizes, collectives, parameters and faults. Checked are every byte of every
 result (fault_driver.c), that the job ends, what memory it took, that no verdict blames a part that
-nothing was done to, and that no RDMA NIC writes to memory that was given back. The draw is the same for equal seeds; when exactly a fault hits is up to
-the machine.
+nothing was done to, and that no RDMA NIC writes to memory that was given back. The draw is the same
+for equal seeds; when exactly a fault hits is up to the machine.
 """
 
 import argparse
@@ -22,7 +22,8 @@ import time
 
 sys.dont_write_bytecode = True
 import faultlab
-from faultlab import LAB, LAB_HOSTS, PUT, RAILS, RDMA, WORK, Job, down, fault, heal_all, nic, nic_counters
+from faultlab import (LAB, LAB_HOSTS, PUT, RAILS, RDMA, WORK, Job, down, fault, heal_all, nic,
+                      nic_counters)
 from labtest import UP_RDMA, r2lab
 
 KINDS = ("float", "int", "gather,", "gatherv", "scatter", "bcast", "barrier", "mixed", "comms")
@@ -124,8 +125,8 @@ class Draw:
             self.seed, self.hosts, self.ppn, self.bytes, " ".join(k.strip(",") for k in self.kinds),
             " ".join("%s=%s" % pair for pair in self.params.items()) or "default parameters")]
         for at, *what in self.events:
-            lines.append("  %.3f s %s" % (at, " ".join(map(str, what[0])) if isinstance(what[0], tuple) else
-                                          "%s rank %d" % (what[0].name, what[1])))
+            words = what[0] if isinstance(what[0], tuple) else (what[0].name, "rank", what[1])
+            lines.append("  %.3f s %s" % (at, " ".join(map(str, words))))
         return "\n".join(lines)
 
 
