@@ -196,6 +196,16 @@ def test_collectives_by_datagrams():
     return ", " + said.strip().splitlines()[-1]
 
 
+def test_unusable_devices():
+    """devices that cannot be used: every collective over TCP, and each host says so once"""
+    before = nic("h0")["sent"]
+    program = BUILD + "/tests/functional/all_collectives"
+    said = r2_job(4, "sh", "-c", "ulimit -l 8192; exec " + program)
+    assert "not ok" not in said and nic("h0")["sent"] == before, said
+    told = said.count("goes by TCP, not by its RDMA device soft0:1: this process may not lock")
+    assert told == 2, (told, said)
+
+
 def objects(tls, ranks):
     """The most queue pairs, shared receive queues and registered bytes that a device of h0 has
     while a job of so many ranks on each of two hosts exchanges with everybody."""
@@ -292,14 +302,13 @@ def copies(**env):
 
 
 def test_copies():
-    """copies of a long message: none by its sender, one by its receiver, none where it is put; what
-    the service thread takes is copied twice, but with async_progress"""
-    sent, put = copies(OMPI_MCA_coll_r2_async_progress="1"), copies(OMPI_MCA_coll_r2_put="1")
-    usual, tcp = copies(), copies(OMPI_MCA_coll_r2_tls="tcp")
-    notes = ", sender and receiver: %.2f, %.2f; without async_progress %.2f, %.2f; put %.2f, " \
-        "%.2f; tcp, beside the kernel's, %.2f, %.2f" % (*sent, *usual, *put, *tcp)
-    assert sent[0] < 0.02 and usual[0] < 0.02 and put[0] < 0.02, notes
-    assert 0.9 < sent[1] < 1.1 and 0.9 < usual[1] < 2.1 and put[1] < 0.2, notes
+    """copies of a long message: none by its sender, one by its receiver, whichever of its threads
+    reads it, none where it is put"""
+    sent, put, tcp = copies(), copies(OMPI_MCA_coll_r2_put="1"), copies(OMPI_MCA_coll_r2_tls="tcp")
+    notes = ", sender and receiver: %.2f, %.2f; put %.2f, %.2f; tcp, beside the kernel's, %.2f, " \
+        "%.2f" % (*sent, *put, *tcp)
+    assert sent[0] < 0.02 and put[0] < 0.02, notes
+    assert 0.9 < sent[1] < 1.1 and put[1] < 0.2, notes
     return notes
 
 
