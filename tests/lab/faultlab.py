@@ -44,13 +44,15 @@ def nic(host, rail, *words):
     return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
-def nic_counters():
-    """Counters of the RDMA NICs, each the sum of all hosts and devices since the lab is up."""
+def nic_counters(host=None, device=None):
+    """Counters of the RDMA NICs since the lab is up, each the sum of all hosts and devices that are
+    meant."""
     sums = collections.Counter()
-    for host in range(LAB_HOSTS):
-        for line in r2lab("exec", "--name", LAB, "h%d" % host, SOFTVERBS,
-                          "counters")[0].splitlines():
-            sums[line.split()[1]] += int(line.split()[2])
+    for each in [host] if host else ["h%d" % i for i in range(LAB_HOSTS)]:
+        for line in r2lab("exec", "--name", LAB, each, SOFTVERBS, "counters")[0].splitlines():
+            name, what, value = line.split()
+            if device in (None, name):
+                sums[what] += int(value)
     return sums
 
 
