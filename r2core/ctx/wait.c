@@ -117,12 +117,13 @@ r2_status_t r2_coll_wait(r2_coll_t *coll)
         return R2_ERR_FORKED;
     }
     status = r2_coll_test(coll);
+    if (R2_IN_PROGRESS != status && coll->drive_due) {
+        (void) r2_ctx_progress(ctx); /* who only sends has to read acknowledgements, too */
+    }
     if (R2_IN_PROGRESS == status) {
         atomic_fetch_add_explicit(&ctx->inside, 1, memory_order_relaxed);
         status = r2_wait_until_over(ctx, coll);
         atomic_fetch_sub_explicit(&ctx->inside, 1, memory_order_relaxed);
-    } else if (coll->drive_due) {
-        (void) r2_ctx_progress(ctx); /* who only sends has to read acknowledgements, too */
     }
     return status;
 }
