@@ -196,16 +196,6 @@ def test_collectives_by_datagrams():
     return ", " + said.strip().splitlines()[-1]
 
 
-def test_unusable_devices():
-    """devices that cannot be used: every collective over TCP, and each host says so once"""
-    before = nic("h0")["sent"]
-    program = BUILD + "/tests/functional/all_collectives"
-    said = r2_job(4, "sh", "-c", "ulimit -l 8192; exec " + program)
-    assert "not ok" not in said and nic("h0")["sent"] == before, said
-    told = said.count("goes by TCP, not by its RDMA device soft0:1: this process may not lock")
-    assert told == 2, (told, said)
-
-
 def objects(tls, ranks):
     """The most queue pairs, shared receive queues and registered bytes that a device of h0 has
     while a job of so many ranks on each of two hosts exchanges with everybody."""
