@@ -32,6 +32,17 @@ static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
     }
 }
 
+/*
+ * A thread that waits for a call is inside of it, though it may get no processor: what comes may go
+ * where it belongs, whoever reads it. Receives of other threads' calls are r2's until they are
+ * over, too.
+ */
+static bool r2_drive_may_write(const r2_ctx_t *ctx, r2_drive_t who)
+{
+    return 0 != (who & R2_DRIVE_RAILS) &&
+           0 != atomic_load_explicit(&ctx->inside, memory_order_relaxed);
+}
+
 /* Inline, so that an application pays for no flag: its `who` is constant. */
 static inline __attribute__((always_inline)) unsigned r2_drive_once(r2_ctx_t *ctx, r2_drive_t who)
 {
@@ -45,7 +56,7 @@ static inline __attribute__((always_inline)) unsigned r2_drive_once(r2_ctx_t *ct
     bool brief;
 
     net->app_drives = user;
-    net->may_deliver = memory;
+    net->may_deliver = memory || r2_drive_may_write(ctx, who);
     if (glance) {
         events = r2_net_read(net, true);
         if (0 == events) {

@@ -30,7 +30,7 @@ typedef enum r2_drive {
     /* It has just done so, there was nothing, and it waits. */
     R2_DRIVE_APP_GLANCE = R2_DRIVE_APP | R2_DRIVE_GLANCE,
     /* The application is away and may be in the middle of anything: its code is not run, and its
-     * memory is written only if it allows so. */
+     * memory is written only if it allows so, or if a thread waits for a call meanwhile. */
     R2_DRIVE_SERVICE = R2_DRIVE_RAILS | R2_DRIVE_ASYNC,
     /* The service thread, woken by a source while the application drives: the rails are left to the
      * application, whose next drive is up to takeover_us away. */

@@ -31,6 +31,7 @@ struct r2_ctx {
     _Atomic int app_wants;        /* an application thread found the lock taken: end the takeover */
     _Atomic int waiting;          /* application threads asleep in r2_coll_wait() */
     _Atomic bool crowded;         /* the job has more processes on this machine than it has cores */
+    _Atomic int inside;           /* application threads in r2_coll_wait(), asleep or not */
     _Atomic(const void *) driver; /* whose calls of r2_ctx_progress_as() count; NULL: any */
     r2_ctx_config_t config;
     r2_ctx_parts_t parts;

@@ -181,6 +181,22 @@ static void r2_upcall_port(r2_ctx_t *ctx, size_t idx, const r2_nic_t *now)
     }
 }
 
+/* Its lanes go by TCP from now on, since its RDMA device stays dead, or by RDMA again. */
+static void r2_upcall_transport(r2_ctx_t *ctx, size_t idx, const r2_nic_t *now)
+{
+    r2_nic_t *nic = &ctx->core.net.rails[idx].nic;
+
+    if (nic->rdma_lost != now->rdma_lost) {
+        r2_log_at(&ctx->core.log, r2_params_first_of_host() ? R2_LOG_WARN : R2_LOG_DEBUG,
+                  now->rdma_lost
+                      ? "rail %zu (%s, %s): RDMA device of %s stays dead, TCP until it is back"
+                      : "rail %zu (%s, %s): %s is back: RDMA again",
+                  idx, nic->name, ctx->parts.host_name, nic->rdma);
+        nic->rdma_lost = now->rdma_lost;
+        r2_net_rail_changes(&ctx->core.net, idx);
+    }
+}
+
 /* The one door for what happens to NICs of this host. */
 static void r2_upcall_nic(void *arg, size_t idx, const r2_nic_t *now)
 {
@@ -191,6 +207,7 @@ static void r2_upcall_nic(void *arg, size_t idx, const r2_nic_t *now)
 
     rail->nic.outage = now->outage;
     r2_upcall_port(ctx, idx, now);
+    r2_upcall_transport(ctx, idx, now);
     if (!changed && (!now->carrier || rail->nic.ipv4 == now->ipv4)) {
         return;
     }

@@ -91,19 +91,12 @@ void r2_wait_poll(const r2_ctx_t *ctx)
     }
 }
 
-r2_status_t r2_coll_wait(r2_coll_t *coll)
+/* @return how it ended. */
+static r2_status_t r2_wait_until_over(r2_ctx_t *ctx, r2_coll_t *coll)
 {
-    r2_ctx_t *ctx = r2_ctx_of(coll->comm->comms->core);
     r2_wait_t wait = r2_wait_for(coll);
-    r2_status_t status;
+    r2_status_t status = R2_IN_PROGRESS;
 
-    if (r2_is_forked()) {
-        return R2_ERR_FORKED;
-    }
-    status = r2_coll_test(coll);
-    if (R2_IN_PROGRESS != status && coll->drive_due) {
-        (void) r2_ctx_progress(ctx); /* who only sends has to read acknowledgements, too */
-    }
     for (; R2_IN_PROGRESS == status; status = r2_coll_test(coll)) {
         switch (r2_wait_pass(ctx, &wait)) {
         case R2_WAIT_AGAIN:
@@ -120,6 +113,26 @@ r2_status_t r2_coll_wait(r2_coll_t *coll)
             }
             break;
         }
+    }
+    return status;
+}
+
+r2_status_t r2_coll_wait(r2_coll_t *coll)
+{
+    r2_ctx_t *ctx = r2_ctx_of(coll->comm->comms->core);
+    r2_status_t status;
+
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
+    status = r2_coll_test(coll);
+    if (R2_IN_PROGRESS != status && coll->drive_due) {
+        (void) r2_ctx_progress(ctx); /* who only sends has to read acknowledgements, too */
+    }
+    if (R2_IN_PROGRESS == status) {
+        atomic_fetch_add_explicit(&ctx->inside, 1, memory_order_relaxed);
+        status = r2_wait_until_over(ctx, coll);
+        atomic_fetch_sub_explicit(&ctx->inside, 1, memory_order_relaxed);
     }
     return status;
 }

@@ -149,6 +149,7 @@ static void r2_hello_answer(r2_net_t *net, uint32_t rail_idx, uint64_t token, co
         .verdict = (uint32_t) verdict,
         .stands = R2_HELLO_SHORT == verdict && net->turns,
         .closed = NULL != lane && R2_PAST_RESTED == lane->connect.past,
+        .lost = NULL != lane && lane->rail->nic.rdma_lost,
         .rank = net->rank,
         .segment_bytes = net->segment_bytes,
         .unexpected_bytes = net->params->unexpected_bytes,
@@ -264,7 +265,9 @@ void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
         r2_hello_answer(net, rail_idx, token, NULL, R2_HELLO_REJECT);
         return;
     }
-    if (r2_hello_is_shut(lane)) {
+    if (!r2_hello_offer_fits(lane, &theirs)) {
+        verdict = R2_HELLO_NOT_NOW;
+    } else if (r2_hello_is_shut(lane)) {
         verdict = R2_HELLO_SHUT;
     } else if (!r2_hello_yields(lane, theirs.attempt) || r2_hello_excuse(lane, &theirs)) {
         verdict = R2_HELLO_BUSY;
@@ -444,6 +447,7 @@ void r2_hello_result(void *arg, uint64_t connect_id, r2_status_t status, const v
         r2_hello_weigh(lane, status);
     }
     status = r2_hello_outcome(net, status, reply, bytes, &theirs);
+    r2_hello_offer_heard(lane, status, &theirs);
     lane->connect.turn = 0 != theirs.stands;
     if (R2_OK == status || 0 != theirs.closed) {
         r2_idle_judge(lane, 0 != theirs.closed);

@@ -168,6 +168,7 @@ r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const r2_hello_o
     }
     conn->lane = lane;
     lane->conn = conn;
+    lane->is_rdma = conn->worker->is_rdma;
     r2_lane_reset(lane);
     lane->connect.tx_connection = theirs->connection;
     r2_lane_enter(lane, R2_LANE_WIRING);

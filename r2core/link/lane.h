@@ -101,7 +101,7 @@ typedef struct r2_lane {
     r2_lane_conn_t *conn; /* owned; WIRING and later */
     bool failed;      /* the transport or the peer said so: fence at the end of the progress pass */
     bool unreachable; /* silent, and no connect request gets through to the peer's host either */
-    bool is_rdma;     /* by the rail's RDMA port, as both ends have published; else by TCP */
+    bool is_rdma;     /* by the rail's RDMA port: its connection, or the last one; else by TCP */
     bool excused_here;            /* rx.excused_seq was held when the peer was told to wait */
     r2_status_t why;              /* last failure */
     r2_rail_t *rail;              /* borrowed */
@@ -172,6 +172,8 @@ typedef struct r2_lane {
         bool in_vain;         /* a call failed since the end that is to be judged */
         bool renewed;         /* that was an end of our own: judged by what is opened instead */
         uint8_t unproved;     /* since then so many connections were made, and carried nothing */
+        bool can_rdma;        /* both ends have published an RDMA port */
+        bool peer_lost;       /* the peer's RDMA device stays dead, as it has said */
         uint64_t probe_id;    /* to the peer's kernel, under way; 0 = none */
         uint64_t probe_ns;    /* when it was asked */
         uint64_t kernel_ns;   /* when the peer's kernel last answered one; 0 = never */
@@ -229,6 +231,12 @@ static inline bool r2_lane_may_send(const r2_lane_t *lane)
 static inline bool r2_lane_is_down(const r2_lane_t *lane)
 {
     return lane->state <= R2_LANE_RESTING;
+}
+
+/** What its next connection should go by: RDMA, unless the device of either end stays dead. */
+static inline bool r2_lane_wants_rdma(const r2_lane_t *lane)
+{
+    return lane->connect.can_rdma && !lane->connect.peer_lost && !lane->rail->nic.rdma_lost;
 }
 
 /** True if what it had in flight was given to other lanes, too, in a silence that lasts. */

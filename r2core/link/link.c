@@ -124,8 +124,10 @@ static void r2_link_add_lane(r2_link_t *link, r2_rail_t *rail, uint32_t remote_i
     lane->rail = rail;
     lane->remote_idx = remote_idx;
     lane->remote = R2_RAILS_MAX == remote_idx ? &link->info.local : &link->info.rails[remote_idx];
-    lane->is_rdma = R2_RAILS_MAX != remote_idx &&
-                    r2_peer_rails_have_rdma(&link->net->info.rails[rail->idx], lane->remote);
+    lane->connect.can_rdma =
+        R2_RAILS_MAX != remote_idx &&
+        r2_peer_rails_have_rdma(&link->net->info.rails[rail->idx], lane->remote);
+    lane->is_rdma = r2_lane_wants_rdma(lane);
     lane->tx.window_bytes = link->net->params->window_min_bytes;
     ++link->lane_count;
 }

@@ -316,6 +316,9 @@ void r2_net_tighten(r2_net_t *net);
 
 /** A NIC lost or got carrier (or its address). */
 void r2_net_rail_event(r2_net_t *net, size_t rail_idx, bool carrier);
+/** The RDMA device of a rail stays dead, or is back (`nic.rdma_lost`): lanes that could go by RDMA
+ * and go the other way are fenced, and open anew. */
+void r2_net_rail_changes(r2_net_t *net, size_t rail_idx);
 /** The RDMA port of a rail has the NIC's address at another index: queue pairs that were made with
  * the old one say another address, or none. Their lanes are fenced, and open anew. */
 void r2_net_rail_moved(r2_net_t *net, size_t rail_idx);

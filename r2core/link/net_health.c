@@ -341,6 +341,27 @@ void r2_net_rail_event(r2_net_t *net, size_t rail_idx, bool carrier)
     }
 }
 
+void r2_net_rail_changes(r2_net_t *net, size_t rail_idx)
+{
+    r2_rail_t *rail = &net->rails[rail_idx];
+
+    net->now_ns = r2_now_ns(net->clock);
+    for (uint32_t rank = 0; rank < net->size; ++rank) {
+        r2_link_t *link = net->links[rank];
+
+        for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
+            r2_lane_t *lane = &link->lanes[i];
+            const r2_lane_conn_t *conn = NULL != lane->conn ? lane->conn : lane->connect.call;
+
+            if (lane->rail == rail && lane->connect.can_rdma && !r2_lane_is_down(lane) &&
+                NULL != conn && conn->worker->is_rdma == rail->nic.rdma_lost) {
+                r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
+                lane->connect.retry_ns = net->now_ns;
+            }
+        }
+    }
+}
+
 void r2_net_rail_moved(r2_net_t *net, size_t rail_idx)
 {
     r2_rail_t *rail = &net->rails[rail_idx];

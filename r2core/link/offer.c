@@ -38,6 +38,8 @@ r2_status_t r2_hello_offer_fill(r2_lane_t *lane, const r2_lane_conn_t *conn, uin
     offer->segment_bytes = net->segment_bytes;
     offer->unexpected_bytes = net->params->unexpected_bytes;
     offer->first_seq = net->first_seq;
+    offer->is_rdma = conn->worker->is_rdma;
+    offer->lost = lane->rail->nic.rdma_lost;
     offer->connection = connection;
     offer->address_bytes = (uint32_t) address_bytes;
     return R2_OK;
@@ -65,4 +67,17 @@ r2_status_t r2_hello_offer_parse(const r2_net_t *net, const void *data, size_t b
         return R2_ERR_VERSION;
     }
     return R2_OK;
+}
+
+bool r2_hello_offer_fits(r2_lane_t *lane, const r2_hello_offer_t *theirs)
+{
+    lane->connect.peer_lost = 0 != theirs->lost;
+    return r2_lane_wants_rdma(lane) == (0 != theirs->is_rdma);
+}
+
+void r2_hello_offer_heard(r2_lane_t *lane, r2_status_t status, const r2_hello_offer_t *theirs)
+{
+    if (R2_HELLO_MAGIC == theirs->magic && R2_ERR_VERSION != status && R2_ERR_WIRE != status) {
+        lane->connect.peer_lost = 0 != theirs->lost;
+    }
 }

@@ -37,6 +37,8 @@ typedef struct __attribute__((packed)) r2_hello_offer {
     uint64_t segment_bytes; /* must be equal: a larger packet aborts the receiver */
     uint64_t unexpected_bytes;
     uint64_t first_seq;
+    uint32_t is_rdma;    /* the endpoint is of the rail's RDMA device */
+    uint32_t lost;       /* the speaker's RDMA device of this rail stays dead: TCP only */
     uint64_t connection; /* id that packets to the speaker must carry */
     uint32_t address_bytes;
     uint8_t address[R2_TP_ADDRESS_MAX]; /* of the speaker's endpoint */
@@ -53,6 +55,12 @@ size_t r2_hello_offer_size(const r2_hello_offer_t *offer);
  */
 r2_status_t r2_hello_offer_fill(r2_lane_t *lane, const r2_lane_conn_t *conn, uint64_t connection,
                                 r2_hello_offer_t *offer_p);
+/** Notes what the caller says of its end. @return false: it offers what this end cannot have, or
+ * does not want any more; it is to hear so, and calls again. */
+bool r2_hello_offer_fits(r2_lane_t *lane, const r2_hello_offer_t *theirs);
+/** The same of what was answered, an offer or not. @param status of the call; `theirs` zeroed where
+ * nothing was answered. */
+void r2_hello_offer_heard(r2_lane_t *lane, r2_status_t status, const r2_hello_offer_t *theirs);
 /** @return R2_OK; R2_ERR_WIRE: it makes no sense; R2_ERR_VERSION: other version, or settings. */
 r2_status_t r2_hello_offer_parse(const r2_net_t *net, const void *data, size_t bytes,
                                  r2_hello_offer_t *offer_p);

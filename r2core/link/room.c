@@ -289,7 +289,7 @@ r2_status_t r2_idle_worker(r2_lane_t *lane, r2_rail_worker_t **worker_p)
 {
     r2_net_t *net = lane->link->net;
     r2_status_t status = r2_lane_is_relay(lane) || r2_idle_may_look(net)
-                             ? r2_rail_get(lane->rail, lane->is_rdma, lane->link->rank,
+                             ? r2_rail_get(lane->rail, r2_lane_wants_rdma(lane), lane->link->rank,
                                            net->pending_lanes, net->now_ns, worker_p)
                              : R2_ERR_NO_DESCRIPTORS;
 

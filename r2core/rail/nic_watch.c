@@ -81,9 +81,11 @@ static void r2_watch_report(r2_watch_t *watch, r2_watched_t *at)
         if (r2_nic_is_bare(&at->nic)) { /* the device that stands in says nothing of it */
             at->nic.outage = r2_watch_bare_outage(at);
         } else {
-            at->nic.outage = !at->link       ? R2_NIC_NO_LINK
-                             : 0 == at->ipv4 ? R2_NIC_NO_ADDRESS
-                                             : r2_port_watch_outage(&at->port);
+            at->nic.rdma_lost = r2_port_watch_is_lost(&at->port);
+            at->nic.outage = !at->link           ? R2_NIC_NO_LINK
+                             : 0 == at->ipv4     ? R2_NIC_NO_ADDRESS
+                             : at->nic.rdma_lost ? R2_NIC_WORKS
+                                                 : r2_port_watch_outage(&at->port);
             at->nic.ipv4 = at->ipv4;
         }
         at->nic.carrier = R2_NIC_WORKS == at->nic.outage;

@@ -17,7 +17,7 @@
 
 #define R2_PORT_EVENTS_MAX   64 /* of one poll: a storm of news does not stop the engine */
 #define R2_PORT_PAUSE_NS     (100 * R2_NS_PER_MS) /* opening takes milliseconds */
-#define R2_PORT_PAUSE_MAX_NS (2 * R2_NS_PER_S)
+#define R2_PORT_PAUSE_MAX_NS (2 * R2_NS_PER_S)    /* after five attempts, within 3.1 s */
 
 static r2_status_t r2_port_watch_open(r2_port_watch_t *watch)
 {
@@ -81,11 +81,16 @@ static bool r2_port_watch_retry(r2_port_watch_t *watch, uint64_t now_ns)
         return false;
     }
     if (R2_OK == r2_port_watch_open(watch)) {
+        watch->is_lost = false;
         return true;
     }
     watch->pause_ns = r2_min(2 * watch->pause_ns, (uint64_t) R2_PORT_PAUSE_MAX_NS);
     watch->retry_ns = now_ns + watch->pause_ns;
-    return false;
+    if (watch->is_lost || watch->pause_ns < R2_PORT_PAUSE_MAX_NS) {
+        return false;
+    }
+    watch->is_lost = true;
+    return true;
 }
 
 bool r2_port_watch_poll(r2_port_watch_t *watch, uint64_t now_ns)
@@ -127,6 +132,11 @@ void r2_port_watch_ask(r2_port_watch_t *watch)
 uint64_t r2_port_watch_deadline_ns(const r2_port_watch_t *watch)
 {
     return '\0' != watch->rdma[0] && NULL == watch->verbs ? watch->retry_ns : R2_NEVER_NS;
+}
+
+bool r2_port_watch_is_lost(const r2_port_watch_t *watch)
+{
+    return watch->is_lost;
 }
 
 r2_nic_outage_t r2_port_watch_outage(const r2_port_watch_t *watch)

@@ -20,6 +20,7 @@ typedef struct r2_port_watch {
     r2_port_state_t state;
     int epoll_fd;                /* borrowed: gets the descriptor of what is open */
     uint64_t retry_ns, pause_ns; /* a dead device is not opened before; between two attempts */
+    bool is_lost;                /* it was tried in vain for 3 s, and is tried on */
 } r2_port_watch_t;
 
 /**
@@ -30,13 +31,15 @@ r2_status_t r2_port_watch_start(r2_port_watch_t *watch, const char *rdma, int ep
 void r2_port_watch_stop(r2_port_watch_t *watch);
 /**
  * Takes all news without blocking, and opens a dead device anew when its time has come.
- * @return true: the table of GIDs may be another, or the state is.
+ * @return true: the table of GIDs may be another, or the state is, or the device is lost.
  */
 bool r2_port_watch_poll(r2_port_watch_t *watch, uint64_t now_ns);
 /** Asks anew how a port is that was down. */
 void r2_port_watch_ask(r2_port_watch_t *watch);
 /** When to poll although there is no news; R2_NEVER_NS: never. */
 uint64_t r2_port_watch_deadline_ns(const r2_port_watch_t *watch);
+/** True if the device has been dead for so long that nobody should wait for it. */
+bool r2_port_watch_is_lost(const r2_port_watch_t *watch);
 /** What keeps the port from carrying anything; R2_NIC_WORKS where nothing is followed. */
 r2_nic_outage_t r2_port_watch_outage(const r2_port_watch_t *watch);
 

@@ -5,9 +5,9 @@
             [--rdma | --ud | --put | --ib] [--print]
 
 Each seed draws a layout, sizes, collectives, parameters and faults. Checked are every byte of every
-result (fault_driver.c), that the job ends, what memory it took, and that no verdict blames a part
-that nothing was done to. The draw is the same for equal seeds; when exactly a fault hits is up to
-the machine.
+result (fault_driver.c), that the job ends, what memory it took, that no verdict blames a part that
+nothing was done to, and that no RDMA NIC writes to memory that was given back. The draw is the same
+for equal seeds; when exactly a fault hits is up to the machine.
 """
 
 import argparse
@@ -22,13 +22,13 @@ import time
 
 sys.dont_write_bytecode = True
 import faultlab
-from faultlab import LAB, RAILS, RDMA, WORK, Job, down, fault, heal_all
+from faultlab import (LAB, LAB_HOSTS, PUT, RAILS, RDMA, WORK, Job, down, fault, heal_all, nic,
+                      nic_counters)
 from labtest import UP_RDMA, r2lab
 
 KINDS = ("float", "int", "gather,", "gatherv", "scatter", "bcast", "barrier", "mixed", "comms")
 RATES = ("1%", "5%", "10%", "30%", "60%")
 LOSSES = ("0.1%", "1%", "5%", "10%")
-LAB_HOSTS = 4
 # of a process with MPI and r2's bounds (docs/protocol.md), without its buffers
 MEMORY_BYTES = 128 << 20
 # over RDMA: buffers of three generations of workers on each rail (docs/ucx.md)
@@ -61,6 +61,8 @@ class Draw:
         self.faults = 0     # a flap's are counted one by one
         for _ in range(dice.choice((0, 1, 1, 2, 2, 3, 4))):
             self.draw_fault(dice)
+        if PUT:
+            self.draw_delay(random.Random("r2 campaign, delay %d" % seed))
         self.events.sort(key=lambda event: event[0])
 
     @staticmethod
@@ -106,14 +108,25 @@ class Draw:
             self.events += [(at, (*what, *where)),
                             (at + length / (6 if kind == "flap" else 1), ("heal", *where))]
 
+    def draw_delay(self, dice):
+        """Every other time a NIC keeps what comes, longer than its sender has patience: what was
+        put lands late, or not any more."""
+        if dice.random() < 0.5:
+            return
+        begin, host, rail = dice.uniform(0, 1.5), dice.randrange(self.hosts), dice.randrange(RAILS)
+        self.events += [(begin, ("nic", host, rail, "delay", "1", dice.choice((200, 700, 1500)))),
+                        (begin + dice.uniform(0.05, 0.7), ("nic", host, rail, "heal"))]
+        self.faulted.add((host, rail))
+        self.faults += 1
+
     def text(self):
         """For people."""
         lines = ["seed %d: %d hosts x %d ranks, %d bytes, %s, %s" % (
             self.seed, self.hosts, self.ppn, self.bytes, " ".join(k.strip(",") for k in self.kinds),
             " ".join("%s=%s" % pair for pair in self.params.items()) or "default parameters")]
         for at, *what in self.events:
-            lines.append("  %.3f s %s" % (at, " ".join(what[0]) if isinstance(what[0], tuple) else
-                                          "%s rank %d" % (what[0].name, what[1])))
+            words = what[0] if isinstance(what[0], tuple) else (what[0].name, "rank", what[1])
+            lines.append("  %.3f s %s" % (at, " ".join(map(str, words))))
         return "\n".join(lines)
 
 
@@ -121,7 +134,7 @@ class Run:
     """One draw under way."""
 
     def __init__(self, draw):
-        self.draw = draw
+        self.draw, self.written = draw, 0
         self.events = "%s/seed%d.%%h.%%r" % (WORK, draw.seed)
         faultlab.HOSTS = draw.hosts * draw.ppn
         words = ["--mca", "coll_r2_event_file", self.events, "--map-by", "slot", "--host",
@@ -134,15 +147,18 @@ class Run:
     def go(self):
         """The whole draw; raises AssertionError."""
         job = self.job
+        self.written = nic_counters()["given_back"] if RDMA else 0
         job.begin()
         pids = job.pids()
         start = time.monotonic()
         for at, *what in self.draw.events:
             time.sleep(max(0, start + at - time.monotonic()))
-            if isinstance(what[0], tuple):
-                fault(*what[0])
-            else:
+            if not isinstance(what[0], tuple):
                 os.kill(pids[what[1]], what[0])
+            elif what[0][0] == "nic":
+                nic(*what[0][1:])
+            else:
+                fault(*what[0])
         heal_all()
         job.iterations(2)
         job.open("stop")
@@ -150,6 +166,7 @@ class Run:
         self.memory(pids)
         job.finish()
         self.blames()
+        self.late_writes()
 
     def memory(self, pids):
         """Bounds of what a process takes, and of what waits in it."""
@@ -161,6 +178,11 @@ class Run:
                 peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) << 10
             bound = MEMORY_BYTES + RDMA_BYTES + BUFFERS * self.draw.bytes
             assert peak <= bound, "rank %d took %d bytes, bound %d" % (rank, peak, bound)
+
+    def late_writes(self):
+        """No NIC has written to results that the job had, nor to what it sends."""
+        wrote = nic_counters()["given_back"] - self.written if RDMA else 0
+        assert wrote == 0, "%d late writes into memory that was given back" % wrote
 
     def lines(self):
         """All events of all ranks."""
@@ -190,6 +212,9 @@ class Run:
                 os.kill(pid, signal.SIGCONT)
         self.job.kill()
         heal_all()
+        for _, what, *_ in self.draw.events:
+            if isinstance(what, tuple) and what[0] == "nic":
+                nic(what[1], what[2], "heal")
         Job.all.remove(self.job)
 
 
@@ -227,6 +252,8 @@ def campaign(options):
         if why is None or not options.keep:
             for name in glob.glob("%s/seed%d.*" % (WORK, seed)):
                 os.unlink(name)
+    for name in ("late_refused", "unmapped", "given_back") if RDMA else ():
+        sums[name] = nic_counters()[name]
     print("# %d draws from seed %d, %d failed, %.0f s; %s" % (
         options.runs, options.seed, failed, time.monotonic() - start,
         ", ".join("%s %d" % pair for pair in sums.items())))

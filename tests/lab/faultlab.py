@@ -2,6 +2,7 @@
 # Copyright (c) 2026 The r2 authors
 """What the fault tests share: a job of fault_driver that a test steers by its marks."""
 
+import collections
 import os
 import re
 import shutil
@@ -18,9 +19,10 @@ from labtest import PUT, R2LAB, RDMA, TOP, UD, UP_RDMA, counters, processes, r2l
 LAB = "ft%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
 DRIVER = BUILD + "/tests/lab/fault_driver"
+SOFTVERBS = BUILD + "/tests/softverbs/softverbs"
 WORK = tempfile.mkdtemp(prefix="r2-faults-")
 DIGESTS = WORK + "/digests"
-HOSTS, RAILS = 4, 4
+LAB_HOSTS = HOSTS = RAILS = 4
 LANES = HOSTS * (HOSTS - 1) * RAILS     # one rank per host: each rank counts its own ends
 FIXTURES = ("softverbs", "munged", "slurmctld", "slurmscriptd", "slurmd")  # stay between jobs
 LIVE_S = 40     # nothing that a test waits for may take longer
@@ -38,9 +40,20 @@ def heal_all():
 
 def nic(host, rail, *words):
     """Tells the RDMA NIC of a rail to fail, or to heal; returns the time."""
-    r2lab("exec", "--name", LAB, "h%d" % host, BUILD + "/tests/softverbs/softverbs", "fault",
-          "soft%d" % rail, *words)
+    r2lab("exec", "--name", LAB, "h%d" % host, SOFTVERBS, "fault", "soft%d" % rail, *words)
     return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+def nic_counters(host=None, device=None):
+    """Counters of the RDMA NICs since the lab is up, each the sum of all hosts and devices that are
+    meant."""
+    sums = collections.Counter()
+    for each in [host] if host else ["h%d" % i for i in range(LAB_HOSTS)]:
+        for line in r2lab("exec", "--name", LAB, each, SOFTVERBS, "counters")[0].splitlines():
+            name, what, value = line.split()
+            if device in (None, name):
+                sums[what] += int(value)
+    return sums
 
 
 def is_fixture(pid):

@@ -5,7 +5,7 @@ test_faults.py --rdma (docs/softverbs.md has what the NICs can do)."""
 
 import time
 
-from faultlab import LAB, LIVE_S, fault, flows, nic, running
+from faultlab import LAB, LIVE_S, fault, flows, nic, nic_counters, running
 from labtest import IB, until
 from rail_faults import test_end
 
@@ -53,6 +53,33 @@ def test_rdma_device_dies():
 def test_rdma_device_dies_again():
     """the same device once more"""
     return nic_episode(2, 1, "fatal")
+
+
+def rdma_sent(host, rail):
+    """Packets that one device has sent."""
+    return nic_counters("h%d" % host, "soft%d" % rail)["sent"]
+
+
+def test_rdma_device_stays_dead():
+    """a device that cannot be opened any more: its rail goes on over TCP, until it is back"""
+    job, host, rail = running(), 1, 3
+    job.now_in("float")
+    nic(host, rail, "fatal")
+    start = time.monotonic()
+    job.iterations(1)
+    job.whole()
+    took = time.monotonic() - start
+    sent = rdma_sent(host, rail)
+    flows(job, host, rail)
+    assert rdma_sent(host, rail) == sent, "a dead device has sent something"
+    assert until(lambda: "soft%d:1 stays dead" % rail in job.error_text(), LIVE_S), job.tail()
+    nic(host, rail, "heal")
+    assert until(lambda: rdma_sent(host, rail) > sent + 100, LIVE_S), "TCP still" + job.tail()
+    job.iterations(1)
+    job.whole()
+    flows(job, host, rail)
+    job.right()
+    return ", over TCP after %.1f s" % took
 
 
 def test_rdma_address_moves():
@@ -111,6 +138,6 @@ def test_rdma_errors():
 
 GROUPS = {
     "rdma": [test_rdma_port_down, test_rdma_device_dies, test_rdma_device_dies_again,
-             *([] if IB else [test_rdma_address_moves]),
+             *([] if IB else [test_rdma_device_stays_dead, test_rdma_address_moves]),
              test_rdma_flaps, test_rdma_losses, test_rdma_errors, test_end],
 }

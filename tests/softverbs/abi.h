@@ -24,8 +24,16 @@ enum {
                             of an InfiniBand port 0 alone */
     SV_DEVICES = 16,     /* of a host */
     SV_CONTEXT_QPS = 16384, /* queue pairs of an opened device: bits of its doorbells */
+    SV_GIVEN = 32,       /* pieces of memory that a process has got back */
     SV_NAME_BYTES = 32
 };
+
+/* Memory of a process that no NIC may write to any more; read by the NIC (lib/given.c). */
+typedef struct sv_given {
+    struct {
+        uint64_t addr, length; /* 0: none */
+    } of[SV_GIVEN];
+} sv_given_t;
 
 /* A posted send. */
 typedef struct sv_send {
@@ -87,7 +95,7 @@ typedef struct sv_event {
 
 typedef enum sv_verb {
     SV_LIST,     /* -> devices */
-    SV_OPEN,     /* device; descriptors: events (write end), doorbells -> wake, page */
+    SV_OPEN,     /* device, given; descriptors: events (write end), doorbells -> wake, page */
     SV_PORT,     /* -> port */
     SV_REG_MR,   /* mr -> object is the key */
     SV_DEREG_MR,
@@ -180,6 +188,7 @@ typedef struct sv_request {
     uint32_t verb;   /* sv_verb_t */
     uint32_t object; /* number of the object, or the device's index */
     union {
+        uint64_t given; /* address of the process's sv_given_t */
         struct {
             uint64_t addr, length, iova;
             uint32_t access, pd;

@@ -43,6 +43,7 @@ tests_softverbs_libsoftverbs_la_SOURCES = $(SOFTVERBS_TALK) \
     tests/softverbs/lib/device.c \
     tests/softverbs/lib/event.c \
     tests/softverbs/lib/files.c \
+    tests/softverbs/lib/given.c \
     tests/softverbs/lib/gpu.c \
     tests/softverbs/lib/lib.h \
     tests/softverbs/lib/qp.c \

@@ -363,6 +363,33 @@ static void late_writes(void **state)
     }
 }
 
+/* A write to memory that its process has back is counted, whoever sends it; one beside it is
+ * not. */
+static void given_back(void **state)
+{
+    sv_given_t given = {.of = {{0}}};
+
+    (void) state;
+    pair_init(&pair, &rc);
+    pair.ends[1].context->given = (uintptr_t) &given;
+    given.of[5].addr = (uintptr_t) pair.ends[1].memory + 1000;
+    given.of[5].length = 500;
+    for (uint32_t i = 0; i < 3; ++i) { /* up to it, into its first byte, behind it */
+        pair_post(&pair, 0, i,
+                  &(pair_send_t){.opcode = IBV_WR_RDMA_WRITE,
+                                 .length = 100,
+                                 .to = (const uint32_t[]){900, 901, 1500}[i]});
+        pair_run(&pair);
+        pair_expect(&pair, 0, i, IBV_WC_SUCCESS);
+        assert_int_equal(pair.ends[1].dev->counters.given_back, 0 == i ? 0 : 1);
+    }
+    given.of[5].length = 0; /* taken */
+    pair_post(&pair, 0, 3, &(pair_send_t){.opcode = IBV_WR_RDMA_WRITE, .length = 100, .to = 1000});
+    pair_run(&pair);
+    assert_int_equal(pair.ends[1].dev->counters.given_back, 1);
+    pair_fini(&pair);
+}
+
 /* A switch keeps a stream until its sender has given up: its writes land then, unless the receiver
  * has destroyed its queue pair. */
 static void writes_outlive_their_sender(void **state)
@@ -381,6 +408,7 @@ static void writes_outlive_their_sender(void **state)
         }
         pair_pass_ms(&pair, 100);
         assert_int_equal(pair.ends[1].memory[999], is_fenced ? 0 : pair.ends[0].memory[999]);
+        assert_int_equal(pair.ends[1].dev->counters.late_refused > 0, is_fenced);
         pair_fini(&pair);
     }
 }
@@ -435,6 +463,7 @@ int main(void)
         cmocka_unit_test(datagrams),
         cmocka_unit_test(fatal_is_silent),
         cmocka_unit_test(late_writes),
+        cmocka_unit_test(given_back),
         cmocka_unit_test(writes_outlive_their_sender),
         cmocka_unit_test(other_faults),
     };

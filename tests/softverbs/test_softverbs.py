@@ -292,14 +292,13 @@ def copies(**env):
 
 
 def test_copies():
-    """copies of a long message: none by its sender, one by its receiver, none where it is put; what
-    the service thread takes is copied twice, but with async_progress"""
-    sent, put = copies(OMPI_MCA_coll_r2_async_progress="1"), copies(OMPI_MCA_coll_r2_put="1")
-    usual, tcp = copies(), copies(OMPI_MCA_coll_r2_tls="tcp")
-    notes = ", sender and receiver: %.2f, %.2f; without async_progress %.2f, %.2f; put %.2f, " \
-        "%.2f; tcp, beside the kernel's, %.2f, %.2f" % (*sent, *usual, *put, *tcp)
-    assert sent[0] < 0.02 and usual[0] < 0.02 and put[0] < 0.02, notes
-    assert 0.9 < sent[1] < 1.1 and 0.9 < usual[1] < 2.1 and put[1] < 0.2, notes
+    """copies of a long message: none by its sender, one by its receiver, whichever of its threads
+    reads it, none where it is put"""
+    sent, put, tcp = copies(), copies(OMPI_MCA_coll_r2_put="1"), copies(OMPI_MCA_coll_r2_tls="tcp")
+    notes = ", sender and receiver: %.2f, %.2f; put %.2f, %.2f; tcp, beside the kernel's, %.2f, " \
+        "%.2f" % (*sent, *put, *tcp)
+    assert sent[0] < 0.02 and put[0] < 0.02, notes
+    assert 0.9 < sent[1] < 1.1 and put[1] < 0.2, notes
     return notes
 
 

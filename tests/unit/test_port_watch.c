@@ -161,6 +161,36 @@ static void test_device_dies_and_returns(void **state)
     r2_nic_watch_destroy(&watch);
 }
 
+/** A device that stays dead is not waited for: its network device works. */
+static void test_device_stays_dead(void **state)
+{
+    r2_nic_watch_t watch;
+    news_t news;
+
+    (void) state;
+    begin(&watch, &news, "soft0:1", "rc_verbs");
+    until(&watch, &news, R2_NIC_WORKS);
+    nic_fault("fatal");
+    until(&watch, &news, R2_NIC_DEVICE_DEAD);
+    assert_false(news.nic.rdma_lost);
+    until(&watch, &news, R2_NIC_WORKS);
+    assert_true(news.nic.rdma_lost);
+    assert_true(R2_NEVER_NS != watch.ops->deadline_ns(watch.instance)); /* tried on */
+    nic_fault("heal");
+    for (int i = 0; i < NEWS_MS / 100 && news.nic.rdma_lost; ++i) {
+        look(&watch, 100);
+    }
+    assert_false(news.nic.rdma_lost);
+    assert_true(news.nic.carrier);
+    nic_fault("fatal"); /* and waited for again */
+    until(&watch, &news, R2_NIC_DEVICE_DEAD);
+    assert_false(news.nic.rdma_lost);
+    nic_fault("heal");
+    until(&watch, &news, R2_NIC_WORKS);
+    assert_false(news.nic.rdma_lost);
+    r2_nic_watch_destroy(&watch);
+}
+
 static void test_address_moves(void **state)
 {
     const uint64_t end_ns = r2_now_ns(r2_clock_system()) + NEWS_MS * R2_NS_PER_MS;
@@ -230,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_port_goes_down_and_returns),
         cmocka_unit_test(test_port_is_down_at_the_start),
         cmocka_unit_test(test_device_dies_and_returns),
+        cmocka_unit_test(test_device_stays_dead),
         cmocka_unit_test(test_address_moves),
         cmocka_unit_test(test_not_followed),
         cmocka_unit_test(test_open_refuses),

@@ -86,6 +86,7 @@ typedef struct r2_nic {
     uint8_t prefix_bits;        /* of ipv4's subnet */
     bool carrier;               /* administratively up with carrier; while it is watched: works */
     r2_nic_outage_t outage;     /* while it is watched: why it has no carrier */
+    bool rdma_lost;             /* while it is watched: its device stays dead, lanes go by TCP */
     uint64_t speed_bytes_per_s; /* 0 = unknown */
     int numa_node;              /* -1 = unknown */
     uint32_t distance; /* from this process's cores: 0 = same NUMA node; else what the firmware's

@@ -156,6 +156,7 @@ static int open_control(sv_lib_context_t *context, const sv_lib_device_t *device
     int bells = memfd_create("softverbs", MFD_CLOEXEC);
     int ends[2] = {-1, -1}, page[2] = {-1, -1}, error = ENOMEM;
 
+    request.u.given = (uintptr_t) sv_lib_given();
     context->control = sv_dial();
     if (NULL != reply && bells >= 0 && 0 == ftruncate(bells, sizeof(sv_bells_t)) &&
         0 == sv_lib_pipe(ends)) {

@@ -127,6 +127,12 @@ int sv_lib_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 /* A queue pair is gone: what it has left in a queue is not seen. */
 void sv_lib_forget(struct ibv_cq *cq, sv_lib_qp_t *qp);
 
+/* ---- given.c */
+const sv_given_t *sv_lib_given(void);
+/* For the application, which finds them by dlsym(). */
+SV_EXPORT int softverbs_give_back(const void *memory, size_t bytes);
+SV_EXPORT void softverbs_take(const void *memory);
+
 /* ---- gpu.c */
 /* Whether there is what registers memory of GPUs. */
 bool sv_lib_has_peer_memory(void);

@@ -103,7 +103,7 @@ static bool take_write(sv_qp_t *qp, const sv_packet_t *packet)
             refuse(qp, SV_OP_NAK_ACCESS);
             return false;
         }
-        sv_write(qp, at, packet->payload, head->length);
+        sv_write_for_peer(qp, at, packet->payload, head->length);
         if (sv_fault_hits(dev, SV_FAULT_LATE_WRITE)) {
             uint64_t later = dev->faults[SV_FAULT_LATE_WRITE].value * UINT64_C(1000000);
             sv_packet_hold(dev, packet, dev->nic->now_ns + later, true);
@@ -126,7 +126,7 @@ void sv_rc_late_write(sv_qp_t *qp, const sv_packet_t *packet)
 
     if (may_write(qp, &packet->head, &at)) {
         ++qp->dev->counters.late_landed;
-        sv_write(qp, at, packet->payload, packet->head.length);
+        sv_write_for_peer(qp, at, packet->payload, packet->head.length);
     } else {
         ++qp->dev->counters.late_refused;
     }
@@ -186,7 +186,7 @@ static bool take_atomic(sv_qp_t *qp, const sv_packet_t *packet)
         value = old == head->value ? head->swap : old;
     }
     if (value != old) {
-        sv_write(qp, at, &value, sizeof(value));
+        sv_write_for_peer(qp, at, &value, sizeof(value));
     }
     qp->atomics[place].psn = head->psn;
     qp->atomics[place].value = old;

@@ -30,7 +30,7 @@ static void handle(sv_dev_t *dev, sv_packet_t *packet, bool is_late_write)
     const sv_head_t *head = &packet->head;
     sv_qp_t *qp = find(dev, head->dest_qpn);
 
-    if (is_late_write && NULL == qp) {
+    if (NULL == qp && SV_OP_WRITE == head->op && head->length > 0) {
         ++dev->counters.late_refused;
     }
     if (NULL == qp || head->op >= SV_OPS) {

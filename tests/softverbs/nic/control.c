@@ -59,6 +59,7 @@ static int serve_open(served_t *served)
         return ENOMEM;
     }
     context->bells = bells;
+    context->given = served->request->u.given;
     context->events = served->fds[0];
     served->fds[0] = -1;
     context->dev = nic->devices[served->request->object];

@@ -43,6 +43,32 @@ void sv_write(sv_qp_t *qp, uint64_t to, const void *from, size_t size)
     }
 }
 
+/* The process had this memory back before a write to it came. */
+static bool is_given_back(sv_qp_t *qp, uint64_t at, size_t size)
+{
+    static sv_given_t given;
+    struct iovec piece = {.iov_base = (void *) (uintptr_t) qp->context->given,
+                          .iov_len = sizeof(given)};
+
+    if (0 == qp->context->given || !qp->dev->nic->world->read(qp->context, &given, &piece, 1)) {
+        return false;
+    }
+    for (int i = 0; i < SV_GIVEN; ++i) {
+        if (given.of[i].addr < at + size && at < given.of[i].addr + given.of[i].length) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void sv_write_for_peer(sv_qp_t *qp, uint64_t to, const void *from, size_t size)
+{
+    if (size > 0) {
+        qp->dev->counters.given_back += is_given_back(qp, to, size);
+        sv_write(qp, to, from, size);
+    }
+}
+
 /* The piece that holds an offset, and how much of it is left there, at most size. */
 static uint32_t piece_at(const struct ibv_sge *sge, uint32_t count, uint32_t *offset_p,
                          uint32_t size, uint32_t *length_p)

@@ -139,7 +139,8 @@ struct sv_qp {
     X(naks)               \
     X(bad_keys)           \
     X(unmapped)           \
-    X(overruns) X(dropped) X(delayed) X(keys_changed) X(untold) X(late_landed) X(late_refused)
+    X(overruns)           \
+    X(dropped) X(delayed) X(keys_changed) X(untold) X(late_landed) X(late_refused) X(given_back)
 
 #define SV_COUNTER_FIELD(name) uint64_t name;
 typedef struct sv_counters {
@@ -188,6 +189,7 @@ struct sv_context {
     bool is_dead;              /* since DEVICE_FATAL, for good */
     int socket, pidfd, events; /* events: -1 before it is opened */
     sv_bells_t *bells;         /* mapped */
+    uint64_t given;            /* where the process has its sv_given_t; 0: it has none */
     sv_qp_t **qps;             /* owned; by slot */
     uint32_t next_slot;
     sv_table_t cqs, srqs, channels;
@@ -231,6 +233,8 @@ sv_reach_t sv_scatter(sv_qp_t *qp, const struct ibv_sge *sge, uint32_t count, ui
                       const uint8_t *from, uint32_t size);
 void sv_read(sv_qp_t *qp, void *to, uint64_t from, size_t size);
 void sv_write(sv_qp_t *qp, uint64_t to, const void *from, size_t size);
+/* The same for a peer, who may not write to what was given back: that is counted. */
+void sv_write_for_peer(sv_qp_t *qp, uint64_t to, const void *from, size_t size);
 
 /* ---- queue.c */
 void sv_tell_event(sv_context_t *context, uint32_t type, uint32_t object);
