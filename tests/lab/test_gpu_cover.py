@@ -61,6 +61,7 @@ ORDER = ("form", "place", "mixed", "kind", "type", "op", "class", "length")
 FAULTS = {"none": (), "down": ("down", "h0", "rail1"), "drop": ("drop", "h0", "rail0"),
           "slow": ("rate=50mbit", "h0", "rail0")}
 CALLS_OF_JOB, CALLS_MAX = 12, 20     # drawn; of the covering
+FEW_CALLS = 120     # of fewer that are drawn none may be for NICs, or for a kernel
 # Messages that NICs put to GPUs, with each fault: beyond all pairs, since that takes five values.
 PUT = [{"form": form, "place": "apart", "mixed": "all-gpus", "kind": "device", "type": "double",
         "op": "sum", "class": "plain", "length": "long", "layout": "1", "nics": "rdma",
@@ -160,7 +161,8 @@ def drawn_test(number):
     axes = AXES | MORE
     rows = [{name: draw.choice(values) for name, values in axes.items()}
             for _ in range(min(CALLS_OF_JOB, DRAWN - number * CALLS_OF_JOB))]
-    layout, nics = draw.choice(axes["layout"]), axes["nics"][(number + 1) % 2]
+    nics = axes["nics"][(number + 1) % 2]
+    layout = draw.choice(axes["layout"] if nics == "tcp" else ["1", "2"])   # NICs are between hosts
     faults = drawn_faults(draw, len(rows))
     ROWS.extend(rows)
 
@@ -178,7 +180,10 @@ def test_totals():
     calls, copies, launches, jobs, messages, placed = TOTALS
     print("# %d calls in %d jobs, %d copies, %d launches, %d messages read by NICs, %d bytes put" %
           (calls, jobs, copies, launches, messages, placed))
-    assert calls == len(ROWS) and copies > 0 and messages > 0 and placed > 0
+    assert calls == len(ROWS) and copies > 0
+    if DRAWN in range(1, FEW_CALLS):
+        return
+    assert messages > 0 and placed > 0
     assert launches > 0 or not os.path.exists(BUILD + "/r2core/mem/kernels.ptx")
 
 
