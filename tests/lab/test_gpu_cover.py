@@ -46,17 +46,19 @@ AXES = {
     "type": ["int", "double", "float", "byte"],
     "op": ["sum", "prod", "max", "user"],
     "class": ["plain", "vector", "indexed", "spaced"],
-    "length": ["5", "2500", "long"],    # long: LONG, so that NICs put plain ones
+    "length": ["5", "2500"],
     "layout": ["1", "2", "4"],          # ranks on each host, of four
     "nics": ["tcp", "rdma"],            # which read and write memory of GPUs
     "fault": ["none", "down", "drop", "slow"],
 }
+# Long ones are of so many elements, so that NICs put plain ones.
 LONG = {"plain": "20000", "spaced": "6000", "vector": "4000", "indexed": "2500"}
 # Drawn calls: what NICs read and write is contiguous memory of devices, so there is more of that.
 MORE = {"type": ["int", "double", "float", "byte", "short", "long"],
         "op": ["sum", "prod", "max", "min", "user"],
         "kind": ["device"] * 4 + AXES["kind"],
-        "class": ["plain"] * 2 + AXES["class"]}
+        "class": ["plain"] * 2 + AXES["class"],
+        "length": ["5", "2500", "long"]}
 ORDER = ("form", "place", "mixed", "kind", "type", "op", "class", "length")
 FAULTS = {"none": (), "down": ("down", "h0", "rail1"), "drop": ("drop", "h0", "rail0"),
           "slow": ("rate=50mbit", "h0", "rail0")}
@@ -119,7 +121,7 @@ def job(rows, layout, nics, faults):
 def test_pairs():
     """every pair is in a call"""
     met = set().union(*(pairs_of(row) for row in ROWS))
-    assert met == all_pairs(AXES) and len(AXES["form"]) == 66
+    assert met >= all_pairs(AXES) and len(AXES["form"]) == 66
     print("# seed %d: %d calls, %d pairs" % (SEED, len(ROWS), len(met)))
 
 
