@@ -18,14 +18,6 @@ static r2_status_t r2_coll_open_place(r2_staging_t *staging, const r2_mem_at_t *
                : r2_staging_follow(staging, at);
 }
 
-void r2_coll_ahead_drop(r2_coll_ahead_t *ahead)
-{
-    if (NULL != ahead->program) {
-        r2_program_put(ahead->program);
-        ahead->program = NULL;
-    }
-}
-
 r2_coll_ahead_t r2_coll_pin_ahead(r2_comm_t *comm, const struct r2_coll *series,
                                   const r2_coll_args_t *args)
 {

@@ -25,6 +25,15 @@ typedef struct r2_coll_ahead {
     uint64_t map;          /* r2_plan_env_t.map_digest, which it is for */
 } r2_coll_ahead_t;
 
+/** Nobody needs it any more. Also for zeros. */
+static inline void r2_coll_ahead_drop(r2_coll_ahead_t *ahead)
+{
+    if (NULL != ahead->program) {
+        r2_program_put(ahead->program);
+        ahead->program = NULL;
+    }
+}
+
 /** A collective of the public API. */
 struct r2_coll {
     r2_exec_t exec;      /* first member */
@@ -204,8 +213,6 @@ static inline void r2_coll_count(uint64_t *counter)
  * @return what was planned for that, so that it is not planned again: for `ahead` of the call */
 r2_coll_ahead_t r2_coll_pin_ahead(r2_comm_t *comm, const struct r2_coll *series,
                                   const r2_coll_args_t *args);
-/** Nobody needs it any more. Also for zeros. */
-void r2_coll_ahead_drop(r2_coll_ahead_t *ahead);
 /** What a run of a call's part needs besides its schedule. */
 r2_exec_args_t r2_coll_exec_args(const struct r2_coll *coll, const r2_coll_args_t *args);
 
