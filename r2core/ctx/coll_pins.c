@@ -18,25 +18,28 @@ static r2_status_t r2_coll_open_place(r2_staging_t *staging, const r2_mem_at_t *
                : r2_staging_follow(staging, at);
 }
 
-void r2_coll_pin_ahead(r2_comm_t *comm, const struct r2_coll *series, const r2_coll_args_t *args)
+r2_coll_ahead_t r2_coll_pin_ahead(r2_comm_t *comm, const struct r2_coll *series,
+                                  const r2_coll_args_t *args)
 {
     r2_core_t *core = comm->comms->core;
     r2_staging_t *staging = &core->engine.staging;
-    const struct r2_coll coll = {.comm = comm, .env = NULL == series ? NULL : series->env};
+    struct r2_coll coll = {.comm = comm, .env = NULL == series ? NULL : series->env};
+    const r2_plan_env_t *env;
+    r2_coll_ahead_t ahead = {NULL, 0};
     r2_exec_args_t exec_args;
     r2_pins_wanted_t wanted;
-    r2_program_t *program;
     r2_mem_at_t at;
 
     if ((r2_mem_traits(args->in_at.kind)->is_cpus && r2_mem_traits(args->out_at.kind)->is_cpus) ||
         R2_OK != comm->root->failed || R2_OK != r2_coll_open_place(staging, &args->in_at) ||
         R2_OK != r2_coll_open_place(staging, &args->out_at) ||
-        R2_OK != r2_coll_program(&coll, args, &program)) {
-        return; /* the call says why */
+        R2_OK != r2_coll_program(&coll, args, &ahead.program)) {
+        return ahead; /* the call says why */
     }
+    env = NULL != coll.env ? coll.env : r2_agree_plan_env(comm->agree);
+    ahead.map = NULL == env ? 0 : env->map_digest;
     exec_args = r2_coll_exec_args(&coll, args);
-    r2_stage_wants(&core->engine, &exec_args, program, &wanted);
-    r2_program_put(program);
+    r2_stage_wants(&core->engine, &exec_args, ahead.program, &wanted);
     if (!r2_pins_take(&staging->pins, &wanted)) {
         at = staging->pins.at;
         r2_core_leave(core); /* others go on meanwhile; another plan may be agreed on */
@@ -45,4 +48,5 @@ void r2_coll_pin_ahead(r2_comm_t *comm, const struct r2_coll *series, const r2_c
         core->net.now_ns = r2_now_ns(core->clock);
     }
     r2_pins_give(&staging->pins, &wanted);
+    return ahead;
 }

@@ -134,16 +134,33 @@ static r2_status_t r2_coll_make(const r2_comm_t *comm, r2_plan_env_t *env,
     return status;
 }
 
-r2_status_t r2_coll_program(const struct r2_coll *coll, const r2_coll_args_t *args,
+/* What was planned ahead, if it is for the same map. */
+static r2_program_t *r2_coll_take_ahead(struct r2_coll *coll, uint64_t map)
+{
+    r2_program_t *program = map == coll->ahead.map ? coll->ahead.program : NULL;
+
+    if (NULL != program) {
+        coll->ahead.program = NULL;
+    }
+    r2_coll_ahead_drop(&coll->ahead);
+    return program;
+}
+
+r2_status_t r2_coll_program(struct r2_coll *coll, const r2_coll_args_t *args,
                             r2_program_t **program_p)
 {
     r2_comm_t *comm = coll->comm;
     r2_programs_t *programs = &comm->comms->programs;
     r2_plan_env_t *env = NULL != coll->env ? coll->env : r2_agree_plan_env(comm->agree);
     const r2_shape_t shape = r2_coll_shape(comm, env, args);
-    r2_program_t *program = r2_programs_find(programs, &shape, &comm->program_hint);
+    r2_program_t *program = r2_coll_take_ahead(coll, shape.key.map);
     r2_status_t status;
 
+    if (NULL != program) {
+        *program_p = program;
+        return R2_OK;
+    }
+    program = r2_programs_find(programs, &shape, &comm->program_hint);
     if (NULL != program) {
         *program_p = r2_program_get(program);
         return R2_OK;

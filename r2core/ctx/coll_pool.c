@@ -29,6 +29,7 @@ struct r2_coll *r2_coll_new(r2_comm_t *comm)
 void r2_coll_free(r2_comms_t *comms, struct r2_coll *coll)
 {
     r2_exec_fini(&coll->exec);
+    r2_coll_ahead_drop(&coll->ahead);
     free(coll->lists);
     r2_pool_put(&comms->colls, coll);
 }

@@ -64,10 +64,12 @@ static r2_status_t r2_coll_follow_application(r2_comm_t *comm, const r2_coll_arg
 static r2_status_t r2_coll_post_locked(r2_comm_t *comm, const r2_coll_args_t *args,
                                        r2_coll_done_fn_t done, void *done_arg, r2_coll_t **coll_p)
 {
-    struct r2_coll *coll;
+    r2_coll_ahead_t ahead = r2_coll_pin_ahead(comm, NULL, args);
     r2_status_t status = r2_coll_refusal(comm);
+    struct r2_coll *coll;
 
     if (R2_OK != status) {
+        r2_coll_ahead_drop(&ahead);
         return status;
     }
     status = r2_coll_follow_application(comm, args);
@@ -75,8 +77,10 @@ static r2_status_t r2_coll_post_locked(r2_comm_t *comm, const r2_coll_args_t *ar
     if (NULL == coll) {
         status = R2_OK == status ? R2_ERR_NO_MEMORY : status;
         r2_comm_fail(comm, status); /* as r2_coll_refuse() */
+        r2_coll_ahead_drop(&ahead);
         return status;
     }
+    coll->ahead = ahead;
     coll->done = done;
     coll->done_arg = done_arg;
     *coll_p = coll;
@@ -99,7 +103,6 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
     }
     r2_core_enter(comms->core);
     comms->core->net.now_ns = r2_now_ns(comms->core->clock);
-    r2_coll_pin_ahead(comm, NULL, args);
     status = r2_coll_post_locked(comm, args, done, done_arg, coll_p);
     r2_core_leave_started(comms->core);
     if (R2_OK == status) {
@@ -119,7 +122,8 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
     }
     r2_core_enter(comms->core);
     comms->core->net.now_ns = r2_now_ns(comms->core->clock);
-    r2_coll_pin_ahead(coll->comm, coll, args);
+    r2_coll_ahead_drop(&coll->ahead);
+    coll->ahead = r2_coll_pin_ahead(coll->comm, coll, args);
     expected = coll->parts_left > 0;
     status = r2_coll_follow(coll, args);
     if (R2_OK != status) {

@@ -19,6 +19,21 @@
 
 typedef struct r2_comms r2_comms_t;
 
+/** What was planned of a call before it began (coll_pins.c). */
+typedef struct r2_coll_ahead {
+    r2_program_t *program; /* owned; NULL: none */
+    uint64_t map;          /* r2_plan_env_t.map_digest, which it is for */
+} r2_coll_ahead_t;
+
+/** Nobody needs it any more. Also for zeros. */
+static inline void r2_coll_ahead_drop(r2_coll_ahead_t *ahead)
+{
+    if (NULL != ahead->program) {
+        r2_program_put(ahead->program);
+        ahead->program = NULL;
+    }
+}
+
 /** A collective of the public API. */
 struct r2_coll {
     r2_exec_t exec;      /* first member */
@@ -39,6 +54,7 @@ struct r2_coll {
     uint64_t *lists;       /* owned: counts and displs of wanted */
     r2_comm_t *sync_for;   /* borrowed: this is a sync of maps for that sequence */
     uint64_t begun_ns;     /* a blocking call that is no series; else 0 */
+    r2_coll_ahead_t ahead; /* of the part that is about to begin */
     bool drive_due;        /* nobody had driven for long when it began */
 };
 
@@ -193,17 +209,20 @@ static inline void r2_coll_count(uint64_t *counter)
 
 /* coll_pins.c, coll.c */
 /** Before a call begins, or a part of a `series`: what it takes of pinned memory is kept then. The
- * engine lock is left for that, and entered again. @param series NULL: its first part, or none */
-void r2_coll_pin_ahead(r2_comm_t *comm, const struct r2_coll *series, const r2_coll_args_t *args);
+ * engine lock is left for that, and entered again. @param series NULL: its first part, or none
+ * @return what was planned for that, so that it is not planned again: for `ahead` of the call */
+r2_coll_ahead_t r2_coll_pin_ahead(r2_comm_t *comm, const struct r2_coll *series,
+                                  const r2_coll_args_t *args);
 /** What a run of a call's part needs besides its schedule. */
 r2_exec_args_t r2_coll_exec_args(const struct r2_coll *coll, const r2_coll_args_t *args);
 
 /* coll_plan.c */
 /**
- * The program of a call, kept or planned, for what is agreed now or what its series began with.
+ * The program of a call, kept or planned, now or ahead, for what is agreed now or what its series
+ * began with.
  * @param program_p to be given back by r2_program_put(). @return as r2_plan_build().
  */
-r2_status_t r2_coll_program(const struct r2_coll *coll, const r2_coll_args_t *args,
+r2_status_t r2_coll_program(struct r2_coll *coll, const r2_coll_args_t *args,
                             r2_program_t **program_p);
 /** True if a call carries the map-pending bit: every rank's result depends on every rank. */
 bool r2_coll_carries(const r2_comm_t *comm, const r2_coll_args_t *args);

@@ -48,18 +48,25 @@ void r2_pins_fini(r2_pins_t *pins)
     }
 }
 
-/* The driver has taken back what it pinned. */
-static void r2_pin_forget(r2_pin_t *pin)
+/* Its address may be that of other memory by now, which is not ours to give back: what it is called
+ * tells. */
+static bool r2_pins_is_there(const r2_pins_t *pins, const r2_pin_t *pin)
 {
-    free(pin->is_heap ? pin->memory : NULL);
-    free(pin);
+    return 0 == pins->forgets || pin->is_heap ||
+           (0 != pin->id && pin->id == r2_mem_id(pins->mem, pin->memory));
 }
 
 void r2_pins_forget(r2_pins_t *pins)
 {
+    r2_pin_t **at = &pins->free;
+
     ++pins->forgets;
-    while (NULL != pins->free) {
-        r2_pin_forget(r2_pins_unlink(pins, &pins->free));
+    while (NULL != *at) {
+        if (r2_pins_is_there(pins, *at)) {
+            at = &(*at)->next;
+        } else {
+            free(r2_pins_unlink(pins, at)); /* the driver has taken back what it pinned */
+        }
     }
 }
 
@@ -84,6 +91,7 @@ r2_pin_t *r2_pins_new(r2_mem_t *mem, const r2_mem_at_t *at, size_t bytes)
     }
     pin->is_heap = R2_OK != r2_mem_pin(mem, at, length, &memory);
     pin->memory = pin->is_heap ? aligned_alloc(R2_PINS_BYTES, length) : memory;
+    pin->id = pin->is_heap ? 0 : r2_mem_id(mem, memory);
     pin->bytes = length;
     if (NULL == pin->memory) {
         free(pin);
@@ -115,7 +123,6 @@ bool r2_pins_take(r2_pins_t *pins, r2_pins_wanted_t *wanted)
 {
     bool is_all = true;
 
-    wanted->forgets = pins->forgets;
     for (uint32_t i = 0; i < wanted->count; ++i) {
         wanted->pins[i] = r2_pins_kept(pins, wanted->bytes[i]);
         is_all = is_all && NULL != wanted->pins[i];
@@ -134,6 +141,10 @@ void r2_pins_fill(r2_mem_t *mem, const r2_mem_at_t *at, r2_pins_wanted_t *wanted
 
 static void r2_pins_keep(r2_pins_t *pins, r2_pin_t *pin)
 {
+    if (!r2_pins_is_there(pins, pin)) {
+        free(pin);
+        return;
+    }
     pin->next = pins->free;
     pins->free = pin;
     pins->kept_bytes += pin->bytes;
@@ -142,10 +153,8 @@ static void r2_pins_keep(r2_pins_t *pins, r2_pin_t *pin)
 void r2_pins_give(r2_pins_t *pins, r2_pins_wanted_t *wanted)
 {
     for (uint32_t i = 0; i < wanted->count; ++i) {
-        if (NULL != wanted->pins[i] && wanted->forgets == pins->forgets) {
+        if (NULL != wanted->pins[i]) {
             r2_pins_keep(pins, wanted->pins[i]);
-        } else if (NULL != wanted->pins[i]) {
-            r2_pin_forget(wanted->pins[i]);
         }
     }
     wanted->count = 0;

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "mem/mem.h"
 
@@ -17,6 +18,7 @@ typedef struct r2_pin {
     struct r2_pin *next;
     char *memory; /* owned */
     size_t bytes;
+    uint64_t id;  /* r2_mem_id(): says whether it is still there */
     bool is_heap; /* pinned memory was short */
 } r2_pin_t;
 
@@ -25,7 +27,7 @@ typedef struct r2_pins {
     r2_mem_at_t at; /* where it belongs */
     r2_pin_t *free; /* owned list, newest first */
     size_t kept_bytes, keep_bytes;
-    uint32_t forgets; /* calls of r2_pins_forget() */
+    uint32_t forgets; /* calls of r2_pins_forget(); from the first one on the driver is asked */
 } r2_pins_t;
 
 enum { R2_PINS_OF_RUN = 3 }; /* the most that a run takes: copies of two buffers, staging memory */
@@ -35,7 +37,6 @@ typedef struct r2_pins_wanted {
     uint32_t count;
     size_t bytes[R2_PINS_OF_RUN];
     r2_pin_t *pins[R2_PINS_OF_RUN]; /* owned; NULL: not there yet */
-    uint32_t forgets;               /* r2_pins_t.forgets when they were taken */
 } r2_pins_wanted_t;
 
 /** @param keep_bytes the most that is kept. */
@@ -55,12 +56,12 @@ r2_pin_t *r2_pins_new(r2_mem_t *mem, const r2_mem_at_t *at, size_t bytes);
 bool r2_pins_take(r2_pins_t *pins, r2_pins_wanted_t *wanted);
 /** Pins the rest, as r2_pins_new(). */
 void r2_pins_fill(r2_mem_t *mem, const r2_mem_at_t *at, r2_pins_wanted_t *wanted);
-/** All of it is kept for the next run, however much that is until the next r2_pins_put(); not if
- * the device was reset meanwhile, since it is gone. */
+/** All of it is kept for the next run, however much that is until the next r2_pins_put(); not what
+ * went with a device that was reset meanwhile. */
 void r2_pins_give(r2_pins_t *pins, r2_pins_wanted_t *wanted);
-/** @param pin NULL: nothing. */
+/** As r2_pins_give() for one, and what is kept beyond the most goes. @param pin NULL: nothing. */
 void r2_pins_put(r2_pins_t *pins, r2_pin_t *pin);
-/** The device was reset: what was kept is not there any more. */
+/** A device may have been reset: what went with it is not kept any more. */
 void r2_pins_forget(r2_pins_t *pins);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "r2/gpu.h"
 
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 
 #include "base/util.h"
 #include "mem/cuda_driver.h"
+#include "mem/kernels.h"
 
 /* NVIDIA's and AMD's drivers. What is for displays only (/dev/dri) is on many hosts that compute on
  * their cores. */
@@ -58,16 +60,60 @@ r2_status_t r2_gpu_objection(const char *word, char *text_p, size_t text_bytes)
     return R2_ERR_DECLINED;
 }
 
+/* Which programs do, and r2 never does in a job. */
+static r2_cu_result_t r2_gpu_start(const r2_cuda_driver_t *driver)
+{
+    void *symbol = dlsym(driver->library, "cuInit");
+    r2_cu_result_t (*init)(unsigned flags);
+
+    memcpy(&init, &symbol, sizeof(init));
+    return NULL == symbol ? R2_CU_NOT_INITIALIZED : init(0);
+}
+
 r2_status_t r2_gpu_describe(char *text_p, size_t text_bytes)
 {
     r2_cuda_driver_t driver = {.library = NULL};
+    const char *name = NULL;
+    r2_cu_result_t rc;
     int version = 0;
 
     if (R2_OK != r2_cuda_driver_open(R2_GPU_DRIVER, &driver, text_p, text_bytes)) {
         return R2_ERR_UNSUPPORTED;
     }
     (void) driver.version(&version); /* 12040: 12.4 */
-    snprintf(text_p, text_bytes, "CUDA %d.%d", version / 1000, version % 1000 / 10);
+    rc = r2_gpu_start(&driver);
+    if (R2_CU_OK == rc) {
+        snprintf(text_p, text_bytes, "CUDA %d.%d", version / 1000, version % 1000 / 10);
+    } else {
+        (void) driver.error_name(rc, &name);
+        snprintf(text_p, text_bytes, "CUDA %d.%d, which does not start: %s (%d)", version / 1000,
+                 version % 1000 / 10, NULL == name ? "an error" : name, rc);
+    }
     r2_cuda_driver_close(&driver);
+    return R2_CU_OK == rc ? R2_OK : R2_ERR_UNSUPPORTED;
+}
+
+r2_status_t r2_gpu_reduces(char *text_p, size_t text_bytes)
+{
+    const int least = r2_kernels_driver();
+    r2_cuda_driver_t driver = {.library = NULL};
+    char why[160];
+    int version = least;
+
+    if (NULL != r2_kernels_missing()) {
+        snprintf(text_p, text_bytes, "%s", r2_kernels_missing());
+        return R2_ERR_UNSUPPORTED;
+    }
+    if (R2_OK == r2_cuda_driver_open(R2_GPU_DRIVER, &driver, why, sizeof(why))) {
+        (void) driver.version(&version);
+        r2_cuda_driver_close(&driver);
+    }
+    if (version < least) {
+        snprintf(text_p, text_bytes,
+                 "by the processor: kernels need CUDA %d.%d, and the driver has %d.%d",
+                 least / 1000, least % 1000 / 10, version / 1000, version % 1000 / 10);
+        return R2_ERR_UNSUPPORTED;
+    }
+    snprintf(text_p, text_bytes, "by the GPU, from coll_r2_gpu_reduce_bytes on");
     return R2_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "mem/kernels.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,20 @@ uint64_t r2_kernel_align(r2_kernel_t kernel)
 const char *r2_kernels_missing(void)
 {
     return R2_KERNELS ? NULL : R2_KERNELS_MISSING;
+}
+
+int r2_kernels_driver(void)
+{
+    const char *version = strstr(r2_kernels_ptx, ".version ");
+    int major = 0, minor = 0;
+
+    if (NULL == version || 2 != sscanf(version, ".version %d.%d", &major, &minor)) {
+        return 0;
+    }
+    if (6 == major) { /* 6.0 to 6.2 came with 9.0 to 9.2, 6.3 with 10.0 */
+        return minor < 3 ? 9000 + 10 * minor : 10000 + 10 * (minor - 3);
+    }
+    return 1000 * (major + 4) + 10 * minor; /* 7.0 with 11.0, 8.0 with 12.0, 9.0 with 13.0 */
 }
 
 static r2_kernel_t r2_kernel_row(r2_kernel_op_t op, r2_kernel_type_t type)

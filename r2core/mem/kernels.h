@@ -83,6 +83,10 @@ uint64_t r2_kernel_align(r2_kernel_t kernel); /* of an element */
 bool r2_kernels_ask(r2_kernels_t *kernels, r2_mem_t *mem, const r2_mem_at_t *at,
                     r2_kernel_t kernel);
 
+/** The least CUDA version of drivers that take the kernels' text, 9000 for 9.0; 0: there is none.
+ * Source: the PTX ISA's table of releases. */
+int r2_kernels_driver(void);
+
 /** Waits for what is being loaded. Also for zeros. */
 void r2_kernels_settle(r2_kernels_t *kernels);
 

@@ -127,6 +127,18 @@ bool r2_mem_piece_of(const r2_mem_t *mem, const void *at, r2_mem_piece_t *piece_
            0 != piece_p->id && 0 != is_capable;
 }
 
+uint64_t r2_mem_id(const r2_mem_t *mem, const void *at)
+{
+    r2_cu_attribute_t which[] = {R2_CU_ATTRIBUTE_BUFFER_ID};
+    uint64_t id = 0;
+    void *data[] = {&id};
+
+    return R2_CU_OK == mem->driver.pointer_attributes(r2_array_count(which), which, data,
+                                                      (uintptr_t) at)
+               ? id
+               : 0;
+}
+
 /* The context for calls about memory; a primary one is held until the end. */
 static r2_status_t r2_mem_context(r2_mem_t *mem, const r2_mem_at_t *at, r2_cu_context_t *context_p)
 {

@@ -61,6 +61,10 @@ typedef struct r2_mem_piece {
  * other processes and NICs may have, as those of pools and those mapped by pieces. */
 bool r2_mem_piece_of(const r2_mem_t *mem, const void *at, r2_mem_piece_t *piece_p);
 
+/** @return what the driver calls the memory at an address, which no other of this process has or
+ * will have; 0: it is not the driver's, or the driver does not say. */
+uint64_t r2_mem_id(const r2_mem_t *mem, const void *at);
+
 /** How a device sees what NICs have written to its memory. */
 typedef enum r2_mem_nics {
     R2_MEM_NICS_NEVER, /* it may not, or the driver is too old to say: NICs are not to write */

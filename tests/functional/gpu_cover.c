@@ -24,6 +24,7 @@
 enum { CASES_MAX = 4096, CHUNK = 2 << 20, PAUSE_CASE = 4, PAUSE_US = 300000 };
 
 int cover_rank, cover_size;
+MPI_Comm cover_comm;
 
 /* A buffer on the host, and the same on a GPU, or on the host as well. */
 typedef struct buffer {
@@ -60,6 +61,12 @@ static void sum_units(const cover_case_t *what, const char *in, char *inout, int
 {
     if (MPI_INT == what->unit) {
         ((int32_t *) (void *) inout)[at] += ((const int32_t *) (const void *) in)[at];
+    } else if (MPI_INT64_T == what->unit) {
+        ((int64_t *) (void *) inout)[at] += ((const int64_t *) (const void *) in)[at];
+    } else if (MPI_INT16_T == what->unit) {
+        int16_t *to = (int16_t *) (void *) inout;
+
+        to[at] = (int16_t) (to[at] + ((const int16_t *) (const void *) in)[at]);
     } else if (MPI_DOUBLE == what->unit) {
         ((double *) (void *) inout)[at] += ((const double *) (const void *) in)[at];
     } else if (MPI_FLOAT == what->unit) {
@@ -117,6 +124,7 @@ static void set_op(cover_case_t *what)
 
     what->reduce = 0 == strcmp(what->op, "prod")  ? MPI_PROD
                    : 0 == strcmp(what->op, "max") ? MPI_MAX
+                   : 0 == strcmp(what->op, "min") ? MPI_MIN
                                                   : MPI_SUM;
     what->own_op = user;
     if (user) {
@@ -130,6 +138,7 @@ static void set_op(cover_case_t *what)
 static int read_case(cover_case_t *what, FILE *file, int index)
 {
     char form[64];
+    int unit_bytes;
 
     memset(what, 0, sizeof(*what));
     if (9 != fscanf(file, "%31s %15s %15s %15s %15s %15s %15s %15s %d", form, what->way,
@@ -142,8 +151,11 @@ static int read_case(cover_case_t *what, FILE *file, int index)
     what->unit = 0 == strcmp(what->type, "int")      ? MPI_INT
                  : 0 == strcmp(what->type, "double") ? MPI_DOUBLE
                  : 0 == strcmp(what->type, "float")  ? MPI_FLOAT
+                 : 0 == strcmp(what->type, "short")  ? MPI_INT16_T
+                 : 0 == strcmp(what->type, "long")   ? MPI_INT64_T
                                                      : MPI_INT8_T;
-    what->unit_bytes = MPI_INT8_T == what->unit ? 1 : MPI_DOUBLE == what->unit ? 8 : 4;
+    MPI_Type_size(what->unit, &unit_bytes);
+    what->unit_bytes = (size_t) unit_bytes;
     set_class(what);
     set_op(what);
     return 1;
@@ -243,11 +255,10 @@ static void fill(const cover_case_t *what, char *to, size_t bytes, int salt)
         const int value = 1 + (int) ((i * 7 + (size_t) (cover_rank * 3 + salt)) % 3);
         const float single = (float) value;
         const double twice = value;
-        const int8_t byte = (int8_t) value;
-        const void *from = MPI_INT == what->unit      ? (const void *) &value
-                           : MPI_FLOAT == what->unit  ? (const void *) &single
+        const int64_t whole = value; /* its first bytes are those of shorter ones */
+        const void *from = MPI_FLOAT == what->unit    ? (const void *) &single
                            : MPI_DOUBLE == what->unit ? (const void *) &twice
-                                                      : (const void *) &byte;
+                                                      : (const void *) &whole;
 
         memcpy(to + i * what->unit_bytes, from, what->unit_bytes);
     }
@@ -332,6 +343,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &cover_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &cover_size);
+    cover_comm = MPI_COMM_WORLD;
     MPI_Cart_create(MPI_COMM_WORLD, 1, &cover_size, periodic, 0, &ring);
     start_gpu();
     file = argc > 1 ? fopen(argv[1], "r") : NULL;

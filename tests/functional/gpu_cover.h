@@ -33,6 +33,7 @@ typedef struct cover_case {
 } cover_case_t;
 
 extern int cover_rank, cover_size;
+extern MPI_Comm cover_comm;
 
 /** Bytes from the start of an element to the next. */
 size_t cover_extent(const cover_case_t *what);

@@ -85,7 +85,7 @@ static int is(const cover_case_t *what, const char *form)
 
 static int reduction(const cover_case_t *what, const void *in, void *out, const blocks_t *blocks)
 {
-    const MPI_Comm comm = MPI_COMM_WORLD;
+    const MPI_Comm comm = cover_comm;
     const int way = way_of(what), root = what->index % cover_size;
     MPI_Request request;
     int rc;
@@ -108,7 +108,7 @@ static int reduction(const cover_case_t *what, const void *in, void *out, const 
 
 static int rooted(const cover_case_t *what, const void *in, void *out, const blocks_t *blocks)
 {
-    const MPI_Comm comm = MPI_COMM_WORLD;
+    const MPI_Comm comm = cover_comm;
     const int way = way_of(what), root = what->index % cover_size, n = what->count;
     const MPI_Datatype t = what->dtype;
     MPI_Request request;
@@ -134,7 +134,7 @@ static int rooted(const cover_case_t *what, const void *in, void *out, const blo
 
 static int unrooted(const cover_case_t *what, const void *in, void *out, const blocks_t *b)
 {
-    const MPI_Comm comm = MPI_COMM_WORLD;
+    const MPI_Comm comm = cover_comm;
     const int way = way_of(what), n = what->count;
     const MPI_Datatype t = what->dtype;
     MPI_Request request;

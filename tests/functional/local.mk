@@ -89,6 +89,12 @@ tests_functional_gpu_cover_SOURCES = tests/functional/gpu_cover.c \
 tests_functional_gpu_cover_CPPFLAGS = $(OMPI_CPPFLAGS) $(FAKECUDA_CPPFLAGS)
 tests_functional_gpu_cover_LDADD = tests/fakecuda/libcuda.la $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/gpu_errors
+tests_functional_gpu_errors_SOURCES = tests/functional/gpu_cover.h \
+    tests/functional/gpu_cover_forms.c tests/functional/gpu_errors.c
+tests_functional_gpu_errors_CPPFLAGS = $(OMPI_CPPFLAGS) $(FAKECUDA_CPPFLAGS)
+tests_functional_gpu_errors_LDADD = tests/fakecuda/libcuda.la $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/gpu_requests
 tests_functional_gpu_requests_SOURCES = tests/functional/gpu_alloc.h \
     tests/functional/gpu_requests.c tests/functional/pattern.h

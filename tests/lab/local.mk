@@ -34,6 +34,14 @@ check-faults-long: check-programs
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py --long
 .PHONY: check-faults-long
 
+# Calls on memory of GPUs, drawn at random, while rails break: make check-gpu-campaign [SEED=1]
+# [CALLS=400]
+CALLS = 400
+check-gpu-campaign: check-programs
+	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_gpu_cover.py --seed $(SEED) \
+	    --drawn $(CALLS)
+.PHONY: check-gpu-campaign
+
 # Processes die under ULFM, many times in each way (Open MPI 5.0): make check-ulfm [JOBS=50]
 JOBS = 50
 check-ulfm: check-programs

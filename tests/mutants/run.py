@@ -58,6 +58,8 @@ MEM_FOLDERS = ("mem/",)
 # The same with runs of the engine, whose sources the test includes: links are its own.
 STAGED = ("test_exec_staged", "test_exec_rows", "test_exec", "test_exec_device", "test_exec_loan",
           "test_exec_borrow", "test_exec_nic", "test_exec_landing", "test_fuse")
+# The same with all of r2core.
+WITH_DRIVER = DRIVER + STAGED + ("test_pins",)
 # The transport over RDMA: its test with the NIC of tests/softverbs, which the build has.
 RC = "test_tp_ucx"
 RC_PARTS = ["tp_closing", "tp_memory", "tp_processes", "tp_put", "tp_rail", "tp_rdma",
@@ -278,7 +280,7 @@ class Workshop:
         subprocess.run(["gcc", *CFLAGS, *wraps,
                         *(os.path.join(self.tree, name) for name in [*names, test + ".o"]),
                         "-o", program, *self.libs,
-                        *(driver if test in DRIVER + STAGED else [])], check=True)
+                        *(driver if test in WITH_DRIVER else [])], check=True)
         return program
 
     def failure(self, runs):

@@ -357,9 +357,12 @@ tests_unit_test_credit_SOURCES = tests/unit/test_credit.c $(stub_net_sources)
 tests_unit_test_credit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_credit_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_plan_ahead
+tests_unit_test_plan_ahead_SOURCES = tests/unit/test_plan_ahead.c
+tests_unit_test_plan_ahead_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_pins
-tests_unit_test_pins_SOURCES = tests/unit/test_pins.c
-tests_unit_test_pins_LDADD = $(R2_TEST_LIBS)
+tests_unit_test_pins_SOURCES = tests/unit/test_pins.c tests/fakecuda/parts.h
+tests_unit_test_pins_LDADD = $(R2_TEST_LIBS) tests/fakecuda/libcuda.la
 
 check_PROGRAMS += tests/unit/test_land
 tests_unit_test_land_SOURCES = tests/unit/test_land.c $(stub_net_sources)

@@ -198,6 +198,7 @@ void info_collect(info_t *info)
     info->gpu_count = r2_gpus_find(info->nics, info->nic_count, info->gpus);
     info->gpu = r2_gpu_device();
     (void) r2_gpu_describe(info->gpu_driver, sizeof(info->gpu_driver));
+    (void) r2_gpu_reduces(info->gpu_reduces, sizeof(info->gpu_reduces));
     (void) r2_gpu_objection(info->params.gpu, info->gpu_objection, sizeof(info->gpu_objection));
     if (0 == getrlimit(RLIMIT_NOFILE, &limit)) {
         info->files_hard = RLIM_INFINITY == limit.rlim_max ? UINT64_MAX : limit.rlim_max;

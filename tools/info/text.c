@@ -11,8 +11,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "r2/kernel.h"
-
 void info_param_text(const r2_params_t *params, const r2_param_info_t *row, char *text_p,
                      size_t text_bytes)
 {
@@ -137,9 +135,7 @@ static void info_print_gpu(const info_t *info, FILE *out)
     if (NULL != info->gpu) {
         fprintf(out, "\nMemory of GPUs (coll_r2_gpu is \"%s\")\n  %s: %s\n", info->params.gpu,
                 info->gpu, info->gpu_driver);
-        fprintf(out, "  reductions: %s\n",
-                NULL == r2_kernels_missing() ? "by the GPU, from coll_r2_gpu_reduce_bytes on"
-                                             : r2_kernels_missing());
+        fprintf(out, "  reductions: %s\n", info->gpu_reduces);
     }
 }
 

@@ -26,7 +26,12 @@ R2_EXPORT const char *r2_gpu_device(void);
  */
 R2_EXPORT r2_status_t r2_gpu_objection(const char *word, char *text_p, size_t text_bytes);
 
-/** "CUDA 12.0", or why memory of GPUs is not supported. @return R2_OK, R2_ERR_UNSUPPORTED. */
+/** "CUDA 12.0", or why memory of GPUs is not supported: no driver, or one without a device. Starts
+ * the driver in this process. @return R2_OK, R2_ERR_UNSUPPORTED. */
 R2_EXPORT r2_status_t r2_gpu_describe(char *text_p, size_t text_bytes);
+
+/** Who reduces in memory of GPUs, and if it is the processor, why: r2 has no kernels, or they are
+ * newer than the driver. @return R2_OK: GPUs do; R2_ERR_UNSUPPORTED. */
+R2_EXPORT r2_status_t r2_gpu_reduces(char *text_p, size_t text_bytes);
 
 #endif

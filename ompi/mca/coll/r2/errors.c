@@ -35,7 +35,10 @@ static void r2_error_tell(const mca_coll_r2_call_t *call, r2_status_t status)
     if (R2_ERR_PLAN_MISMATCH == status) {
         mca_common_r2_help("help-coll-r2.txt", "mismatch", r2_status_string(status), text);
     } else {
-        mca_common_r2_help("help-coll-r2.txt", R2_ERR_PEER_GONE == status ? "gone" : "failed",
+        mca_common_r2_help("help-coll-r2.txt",
+                           R2_ERR_PEER_GONE == status ? "gone"
+                           : R2_ERR_GPU == status     ? "gpu"
+                                                      : "failed",
                            cause);
     }
     r2_log_unlock();
