@@ -143,6 +143,24 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks
     return R2_OK;
 }
 
+uint32_t r2_ctx_gone_count(const r2_ctx_t *ctx)
+{
+    return atomic_load_explicit(&ctx->core.gone, memory_order_relaxed);
+}
+
+bool r2_ctx_is_gone(r2_ctx_t *ctx, uint32_t rank)
+{
+    bool gone;
+
+    if (r2_is_forked()) {
+        return false;
+    }
+    r2_core_enter(&ctx->core);
+    gone = r2_ctx_health_says_gone(ctx->health, rank);
+    r2_core_leave(&ctx->core);
+    return gone;
+}
+
 r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank)
 {
     r2_status_t status = R2_ERR_UNSUPPORTED;

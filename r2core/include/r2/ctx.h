@@ -84,6 +84,11 @@ R2_EXPORT r2_status_t r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user);
  */
 R2_EXPORT r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user);
 
+/** How many processes of the job are known to be gone. Only grows. Any thread; cheap. */
+R2_EXPORT uint32_t r2_ctx_gone_count(const r2_ctx_t *ctx);
+/** Is this one among them? @param rank in the job. Any thread. */
+R2_EXPORT bool r2_ctx_is_gone(r2_ctx_t *ctx, uint32_t rank);
+
 /**
  * For a process that ends without the launcher's fence, while others go on: returns when they hold
  * all that it has sent and have what they need of it, when they have left themselves, are gone, or
