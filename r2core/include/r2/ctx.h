@@ -135,8 +135,11 @@ R2_EXPORT r2_status_t r2_ctx_let_in(r2_ctx_t *ctx);
 /** Meets those that came first: each is refused until then, and comes again. Cheap; for each turn
  * of the application's progress. */
 R2_EXPORT void r2_ctx_meet_callers(r2_ctx_t *ctx);
-/** Instead of r2_ctx_create() for another job: tells its processes that this one does without. */
-R2_EXPORT void r2_ctx_refuse_job(const r2_ctx_config_t *config, const char *why);
+/**
+ * Instead of r2_ctx_create() for another job: tells its processes that this one does without.
+ * @return R2_OK; R2_ERR_UNTOLD: they would wait for its word for ever, it has to end.
+ */
+R2_EXPORT r2_status_t r2_ctx_refuse_job(const r2_ctx_config_t *config, const char *why);
 
 /** Progresses all rails once. Any thread; returns at once if another thread does it. @return
  * events. */
