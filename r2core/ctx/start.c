@@ -383,8 +383,8 @@ static r2_status_t r2_ctx_real_make(r2_ctx_real_t *real, const r2_ctx_config_t *
 
         if (NULL == ctx) { /* nothing was published: the others of a job take it for a no */
             const bool silent =
-                real->pair && (R2_OK != told ||
-                               (NULL == real->oob.ops && !r2_ctx_is_strange(status)));
+                real->pair &&
+                (R2_OK != told || (NULL == real->oob.ops && !r2_ctx_is_strange(status)));
 
             r2_ctx_real_free(real);
             return silent ? R2_ERR_UNTOLD : status;
