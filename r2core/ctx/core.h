@@ -27,6 +27,7 @@
 typedef struct r2_core {
     pthread_mutex_t lock;
     _Atomic int app_blocked; /* application threads in r2_core_enter() */
+    _Atomic uint32_t gone;   /* processes known to be gone; written under the lock */
     const r2_clock_t *clock; /* borrowed */
     r2_net_t net;
     r2_engine_t engine;

@@ -169,6 +169,7 @@ static void r2_health_peer_gone(void *arg, uint32_t rank)
 {
     r2_ctx_health_t *health = arg;
 
+    atomic_fetch_add(&health->core->gone, 1);
     r2_net_check_peer(&health->core->net, rank);
 }
 

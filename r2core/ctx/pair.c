@@ -118,7 +118,7 @@ void r2_ctx_meet_callers(r2_ctx_t *ctx)
     }
 }
 
-void r2_ctx_refuse_job(const r2_ctx_config_t *config, const char *why)
+r2_status_t r2_ctx_refuse_job(const r2_ctx_config_t *config, const char *why)
 {
-    r2_ctx_decline(config, why);
+    return r2_ctx_decline(config, why);
 }

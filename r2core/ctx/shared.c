@@ -50,7 +50,7 @@ void r2_ctx_refuse(const r2_ctx_config_t *config, const char *why)
 
     if (NULL == ctx && R2_OK == r2_shared.refused) {
         r2_shared.refused = R2_ERR_PARAM;
-        r2_ctx_decline(config, why);
+        (void) r2_ctx_decline(config, why);
         /* another component has it: this one is missing in what is published */
     } else if (NULL != ctx) {
         r2_log_at(&ctx->core.log, 0 == ctx->core.net.rank ? R2_LOG_WARN : R2_LOG_INFO,

@@ -346,6 +346,13 @@ static r2_status_t r2_ctx_real_start(r2_ctx_real_t *real, const r2_ctx_config_t 
     return status;
 }
 
+/* The launcher knows nothing of the other job, as between two mpiruns: nor does it there of this
+ * one, and both do without. */
+static bool r2_ctx_is_strange(r2_status_t status)
+{
+    return R2_ERR_NOT_FOUND == status || R2_ERR_UNSUPPORTED == status;
+}
+
 static r2_status_t r2_ctx_real_make(r2_ctx_real_t *real, const r2_ctx_config_t *config,
                                     r2_ctx_parts_t *parts, r2_ctx_t **ctx_p, char *text_p,
                                     size_t text_bytes)
@@ -374,9 +381,13 @@ static r2_status_t r2_ctx_real_make(r2_ctx_real_t *real, const r2_ctx_config_t *
             real, config, parts->host_name, '\0' == text_p[0] ? r2_status_string(status) : text_p,
             R2_ERR_DECLINED == status);
 
-        if (NULL == ctx) { /* nothing was published */
+        if (NULL == ctx) { /* nothing was published: the others of a job take it for a no */
+            const bool silent =
+                real->pair &&
+                (R2_OK != told || (NULL == real->oob.ops && !r2_ctx_is_strange(status)));
+
             r2_ctx_real_free(real);
-            return status;
+            return silent ? R2_ERR_UNTOLD : status;
         }
         r2_ctx_destroy(ctx);
         return R2_OK == told ? status : R2_ERR_UNTOLD;
@@ -394,7 +405,7 @@ r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char 
     r2_fork_watch();
     if (NULL == real || sodium_init() < 0) {
         free(real);
-        return R2_ERR_NO_MEMORY;
+        return NULL == config->other_job ? R2_ERR_NO_MEMORY : R2_ERR_UNTOLD;
     }
     text_p[0] = '\0';
     r2_ctx_host(config, &parts);
@@ -419,22 +430,24 @@ void r2_ctx_destroy(r2_ctx_t *ctx)
     r2_ctx_real_free(real);
 }
 
-void r2_ctx_decline(const r2_ctx_config_t *config, const char *why)
+r2_status_t r2_ctx_decline(const r2_ctx_config_t *config, const char *why)
 {
     r2_ctx_parts_t parts = {.clock = NULL};
     r2_ctx_real_t *real = calloc(1, sizeof(*real));
+    r2_status_t status;
     char text[256];
 
     if (NULL == real) {
-        return;
+        return R2_ERR_UNTOLD;
     }
     r2_ctx_host(config, &parts);
     r2_ctx_real_log(config, parts.host_name, &real->log);
-    if (R2_OK == r2_ctx_real_oob(real, config, text, sizeof(text))) {
-        /* nothing is published: the others need not know */
-        (void) r2_ctx_real_refuse(real, config, parts.host_name, why, real->pair);
+    status = r2_ctx_real_oob(real, config, text, sizeof(text));
+    if (R2_OK == status) {
+        status = r2_ctx_real_refuse(real, config, parts.host_name, why, real->pair);
     }
     r2_ctx_real_free(real);
+    return R2_OK == status || r2_ctx_is_strange(status) ? R2_OK : R2_ERR_UNTOLD;
 }
 
 void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log)

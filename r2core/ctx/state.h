@@ -75,9 +75,12 @@ r2_status_t r2_ctx_admit(r2_ctx_t *ctx, r2_user_t user);
 bool r2_ctx_has_cores(const r2_ctx_t *ctx);
 
 /* start.c */
-/** Instead of r2_ctx_create(): tells all processes that this one takes no part, and the user
- * why. */
-void r2_ctx_decline(const r2_ctx_config_t *config, const char *why);
+/**
+ * Instead of r2_ctx_create(): tells all processes that this one takes no part, and the user why.
+ * @return R2_OK; R2_ERR_UNTOLD: they were not told, which those of the same job take for a no, and
+ * those of another job wait for.
+ */
+r2_status_t r2_ctx_decline(const r2_ctx_config_t *config, const char *why);
 /** If the context was made with this log function: neither it nor `idle` is called any more. */
 void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log);
 

@@ -156,6 +156,24 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks
     return R2_OK;
 }
 
+uint32_t r2_ctx_gone_count(const r2_ctx_t *ctx)
+{
+    return atomic_load_explicit(&ctx->core.gone, memory_order_relaxed);
+}
+
+bool r2_ctx_is_gone(r2_ctx_t *ctx, uint32_t rank)
+{
+    bool gone;
+
+    if (r2_is_forked()) {
+        return false;
+    }
+    r2_core_enter(&ctx->core);
+    gone = r2_ctx_health_says_gone(ctx->health, rank);
+    r2_core_leave(&ctx->core);
+    return gone;
+}
+
 r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank)
 {
     r2_status_t status = R2_ERR_UNSUPPORTED;
@@ -171,19 +189,21 @@ r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank)
     return status;
 }
 
-bool r2_p2p_is_left(r2_p2p_t *p2p, uint32_t rank)
+r2_status_t r2_p2p_ask_after(r2_p2p_t *p2p, uint32_t rank)
 {
-    const r2_link_t *link;
-    bool left;
+    r2_status_t status = R2_ERR_NOT_FOUND;
+    r2_link_t *link;
 
     if (r2_is_forked()) {
-        return false;
+        return R2_OK;
     }
     r2_core_enter(p2p->core);
     link = rank < p2p->core->net.size ? p2p->core->net.links[rank] : NULL;
-    left = NULL != link && r2_link_is_left(link);
+    if (NULL != link) {
+        status = r2_link_ask_after(link);
+    }
     r2_core_leave(p2p->core);
-    return left;
+    return status;
 }
 
 r2_status_t r2_p2p_bind(r2_ctx_t *ctx, const r2_p2p_handlers_t *handlers, r2_p2p_t **p2p_p)

@@ -196,6 +196,12 @@ r2_status_t r2_link_broken(const r2_link_t *link);
 void r2_link_gone(r2_link_t *link);
 /** True if the peer has called MPI_Finalize. */
 bool r2_link_is_left(const r2_link_t *link);
+/**
+ * What has become of a peer to which nothing is sent any more. @return R2_ERR_PEER_GONE: it has
+ * said that it ends, or its host refuses for it; R2_ERR_AGAIN: no lane to it works, and it is asked
+ * for from now on; R2_OK: a lane works.
+ */
+r2_status_t r2_link_ask_after(r2_link_t *link);
 /** Says so in the net's error text. @return R2_ERR_PEER_GONE. */
 r2_status_t r2_link_has_left(const r2_link_t *link);
 /** Says in the net's error text that the peer makes other calls. @return R2_ERR_PLAN_MISMATCH. */

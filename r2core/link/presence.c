@@ -71,6 +71,18 @@ void r2_link_inquire(r2_link_t *link)
     r2_link_activate(link);
 }
 
+r2_status_t r2_link_ask_after(r2_link_t *link)
+{
+    if (link->path.left || R2_ERR_PEER_GONE == link->broken) {
+        return R2_ERR_PEER_GONE;
+    }
+    if (r2_link_has_lane(link)) {
+        return R2_OK;
+    }
+    r2_link_inquire(link);
+    return R2_ERR_AGAIN;
+}
+
 void r2_link_spoke(r2_link_t *link)
 {
     link->path.spoke_ns = link->net->now_ns;

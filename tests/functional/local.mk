@@ -176,6 +176,12 @@ tests_functional_late_connect_la_CPPFLAGS = $(PMIX_CPPFLAGS)
 tests_functional_late_connect_la_LDFLAGS = $(tests_functional_module)
 tests_functional_late_connect_la_LIBADD = -ldl
 
+check_LTLIBRARIES += tests/functional/unheard.la
+tests_functional_unheard_la_SOURCES = tests/functional/unheard.c
+tests_functional_unheard_la_CPPFLAGS = $(PMIX_CPPFLAGS)
+tests_functional_unheard_la_LDFLAGS = $(tests_functional_module)
+tests_functional_unheard_la_LIBADD = -ldl
+
 check_LTLIBRARIES += tests/functional/params_given.la
 tests_functional_params_given_la_SOURCES = tests/functional/params_given.c
 tests_functional_params_given_la_LDFLAGS = $(tests_functional_module)

@@ -4,6 +4,7 @@
  *
  * To be loaded before the PMIx library: the process of rank 1 does not get what rank 2 published
  * for r2, though it is there. With R2_TEST_PUBLISHES=N it publishes N times and not again, instead.
+ * With R2_TEST_PUBLISHES=pair no process can tell another job of itself, instead.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
@@ -38,6 +39,9 @@ PMIX_EXPORT pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_va
     const char *most = getenv("R2_TEST_PUBLISHES");
     static int count;
 
+    if (NULL != most && 0 == strcmp(most, "pair")) {
+        return 0 == strncmp(key, "r2.for.", 7) ? PMIX_ERR_OUT_OF_RESOURCE : next(scope, key, val);
+    }
     if (NULL != most && is_ours(key) && ++count > atoi(most)) {
         return PMIX_ERR_OUT_OF_RESOURCE;
     }

@@ -13,17 +13,17 @@ import sys
 
 sys.dont_write_bytecode = True
 from labtest import r2lab, run_all
-from ulfmlab import CALLS, HOSTS, LAB, DownRail, play, raise_lab
+from ulfmlab import CALLS, UNHEARD, HOSTS, LAB, DownRail, play, raise_lab
 
 LONG = "--long" in sys.argv
 
 
-def plays(case, calls, sizes=(HOSTS,)):
+def plays(case, calls, sizes=(HOSTS,), under=()):
     """Jobs of one case; returns a note."""
     times = []
     jobs = [(call, ranks) for ranks in sizes for call in calls]
     for call, ranks in jobs:
-        times += play(case, call, ranks)
+        times += play(case, call, ranks, under)
     return ", %d jobs, error after %.0f ms (median), %.0f ms (longest)" % (
         len(jobs), statistics.median(times), max(times))
 
@@ -75,11 +75,16 @@ def test_dead_rail():
         return plays("in", CALLS[::4] if LONG else ("allreduce",))
 
 
+def test_unheard():
+    """the launcher's word of a death never comes: r2 tells Open MPI itself"""
+    return plays("in", CALLS[::4] if LONG else ("allreduce", "ialltoall"), (4, 8), UNHEARD)
+
+
 def main():
     """Raises the lab, runs all tests, or those that are named."""
     names = [word for word in sys.argv[1:] if not word.startswith("-")]
     tests = [test_in, test_before, test_after, test_two, test_shrink, test_agree, test_revoke,
-             test_many, test_dead_rail]
+             test_many, test_dead_rail, test_unheard]
     tests = [globals()["test_" + name] for name in names] or tests
     why_not = raise_lab()
     if why_not:

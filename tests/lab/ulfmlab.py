@@ -13,6 +13,7 @@ from labtest import R2LAB, TOP, r2lab
 LAB = "ul%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
 PROGRAM = BUILD + "/tests/functional/ulfm"
+UNHEARD = ("env", "LD_PRELOAD=" + BUILD + "/tests/functional/.libs/unheard.so")
 STOCK = "--stock" in sys.argv
 HOSTS, RAILS = 4, 4
 CALLS = ("barrier bcast allreduce reduce allgather allgatherv alltoall alltoallv gather scatter "
@@ -22,11 +23,11 @@ OPTIONS = ("--peer", "ob1") if STOCK else ("--build", BUILD)
 MCA = () if STOCK else ("--mca", "coll", "r2")
 
 
-def play(case, call, ranks=HOSTS):
-    """One job; returns ms from the death to the error, of each survivor."""
+def play(case, call, ranks=HOSTS, under=()):
+    """One job, under other programs; returns ms from the death to the error, of each survivor."""
     done = subprocess.run([R2LAB, "run", "--name", LAB, *OPTIONS, "--timeout", "50", "--ppn",
                            str(ranks // HOSTS), "--with-ft", "ulfm", "-n", str(ranks), *MCA,
-                           PROGRAM, case, call],
+                           *under, PROGRAM, case, call],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.STDOUT, timeout=90, errors="replace", check=False)
     lines = LINE.findall(done.stdout)

@@ -80,11 +80,63 @@ static void test_leave_stopped(void **state)
     t_world_free(world);
 }
 
+/* Asks node 1 until the answer is another. @return the answer. */
+static r2_status_t t_ask_after(t_world_t *world, uint32_t rank, r2_status_t known)
+{
+    const uint64_t limit_ns = r2_sim_now_ns(world->sim) + T_LIMIT_NS;
+    r2_status_t status = known;
+
+    while (known == status && r2_sim_now_ns(world->sim) < limit_ns) {
+        t_run_without(world, rank, R2_NS_PER_MS);
+        status = r2_p2p_ask_after(world->nodes[1].p2p, rank);
+    }
+    return status;
+}
+
+/*
+ * Who has nothing to say to a peer asks what has become of it: one that lives, one that has left,
+ * and one that was killed, of which nobody would hear otherwise. It is not told as lost before it
+ * is known to be gone, and a way that is lost is not a process that is gone.
+ */
+static void test_ask_after(void **state)
+{
+    t_world_t *world = t_world_new(48);
+    t_node_t *nodes = world->nodes;
+
+    (void) state;
+    assert_int_equal(r2_p2p_ask_after(nodes[1].p2p, 0), R2_ERR_NOT_FOUND);
+    t_send_bytes(&nodes[1], 0, 3000);
+    t_send_bytes(&nodes[1], 2, 3000);
+    t_run_without(world, T_NODES, 200 * R2_NS_PER_MS);
+    assert_int_equal(r2_p2p_ask_after(nodes[1].p2p, 0), R2_OK);
+    for (uint32_t rail = 0; rail < T_RAILS; ++rail) { /* a host without a way */
+        r2_sim_set_pass(world->sim, 2, rail, false, false);
+    }
+    t_send_bytes(&nodes[1], 2, 3000);
+    assert_int_equal(t_ask_after(world, 2, R2_OK), R2_ERR_AGAIN);
+    t_run_without(world, T_NODES, R2_NS_PER_S);
+    assert_int_equal(r2_p2p_ask_after(nodes[1].p2p, 2), R2_ERR_AGAIN);
+    for (uint32_t rail = 0; rail < T_RAILS; ++rail) {
+        r2_sim_set_pass(world->sim, 2, rail, true, true);
+    }
+    t_run_without(world, T_NODES, 2 * R2_NS_PER_S);
+    assert_int_equal(r2_p2p_ask_after(nodes[1].p2p, 2), R2_OK);
+    t_leave(world);
+    t_run_without(world, 0, 200 * R2_NS_PER_MS);
+    assert_int_equal(r2_p2p_ask_after(nodes[1].p2p, 0), R2_ERR_PEER_GONE);
+    r2_sim_kill(world->sim, 2);
+    nodes[2].away_until_ns = R2_NEVER_NS;
+    assert_int_equal(t_ask_after(world, 2, R2_OK), R2_ERR_AGAIN);
+    assert_int_equal(t_ask_after(world, 2, R2_ERR_AGAIN), R2_ERR_PEER_GONE);
+    t_world_free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_leave_stopped),
+        cmocka_unit_test(test_ask_after),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,6 +87,11 @@ R2_EXPORT r2_status_t r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user);
  */
 R2_EXPORT r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user);
 
+/** How many processes of the job are known to be gone. Only grows. Any thread; cheap. */
+R2_EXPORT uint32_t r2_ctx_gone_count(const r2_ctx_t *ctx);
+/** Is this one among them? @param rank in the job. Any thread. */
+R2_EXPORT bool r2_ctx_is_gone(r2_ctx_t *ctx, uint32_t rank);
+
 /**
  * For a process that ends without the launcher's fence, while others go on: returns when they hold
  * all that it has sent and have what they need of it, when they have left themselves, are gone, or
@@ -133,8 +138,11 @@ R2_EXPORT r2_status_t r2_ctx_let_in(r2_ctx_t *ctx);
 /** Meets those that came first: each is refused until then, and comes again. Cheap; for each turn
  * of the application's progress. */
 R2_EXPORT void r2_ctx_meet_callers(r2_ctx_t *ctx);
-/** Instead of r2_ctx_create() for another job: tells its processes that this one does without. */
-R2_EXPORT void r2_ctx_refuse_job(const r2_ctx_config_t *config, const char *why);
+/**
+ * Instead of r2_ctx_create() for another job: tells its processes that this one does without.
+ * @return R2_OK; R2_ERR_UNTOLD: they would wait for its word for ever, it has to end.
+ */
+R2_EXPORT r2_status_t r2_ctx_refuse_job(const r2_ctx_config_t *config, const char *why);
 
 /** Progresses all rails once. Any thread; returns at once if another thread does it. @return
  * events. */

@@ -54,8 +54,13 @@ R2_EXPORT void r2_p2p_unbind(r2_p2p_t *p2p);
  * (for this process's own rank, for instance) peers are let in. @return R2_OK or
  * R2_ERR_UNSUPPORTED. */
 R2_EXPORT r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank);
-/** Has a peer said that it ends (r2_ctx_linger())? */
-R2_EXPORT bool r2_p2p_is_left(r2_p2p_t *p2p, uint32_t rank);
+/**
+ * What has become of a peer to which nothing is sent any more.
+ * @return R2_ERR_PEER_GONE: it has said that it ends (r2_ctx_linger()), or is gone; R2_ERR_AGAIN:
+ * there is no way to it now, and r2 finds out why; R2_OK: neither; R2_ERR_NOT_FOUND: nothing has
+ * ever passed to it or from it.
+ */
+R2_EXPORT r2_status_t r2_p2p_ask_after(r2_p2p_t *p2p, uint32_t rank);
 
 /**
  * Sends an active message; to this process, too.

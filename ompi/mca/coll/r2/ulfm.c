@@ -5,7 +5,8 @@
  * ULFM: calls of r2 end on a communicator that is revoked, or one of whose processes is dead to the
  * launcher; and they end with the error of a death when the launcher knows it, too, so that what
  * the application asks next (MPIX_Comm_failure_ack) has the dead. Open MPI tells its components
- * nothing of either, it only marks the communicator, so who waits looks at the marks.
+ * nothing of either, it only marks the communicator, so who waits looks at the marks. Where the
+ * launcher is late, r2 tells Open MPI of the dead, as its transports do.
  */
 #include "ulfm.h"
 
@@ -15,6 +16,7 @@
 #    include <sched.h>
 #    include <time.h>
 
+#    include "ompi/errhandler/errhandler.h"
 #    include "ompi/runtime/params.h"
 #    include "opal/runtime/opal_progress.h"
 
@@ -24,11 +26,15 @@
 /* How long a death that r2 has found, or a revocation that a peer has passed on, waits for Open MPI
  * to hear of it. A process that has left by MPI_Finalize is gone, too, and no word comes. */
 #    define R2_ULFM_WORD_US 500000u
+/* For how long the launcher may tell of a death before r2 does. */
+#    define R2_ULFM_OWN_WORD_US 200000u
 
 static pthread_mutex_t r2_ulfm_lock = PTHREAD_MUTEX_INITIALIZER;
 static mca_coll_r2_module_t *r2_ulfm_modules; /* r2_ulfm_lock: those without a mark */
 static mca_coll_r2_parked_t *r2_ulfm_parked;  /* r2_ulfm_lock */
 static _Atomic uint64_t r2_ulfm_next_us;      /* of the next look */
+static uint32_t r2_ulfm_gone;                 /* r2_ulfm_lock: processes that r2 knows to be gone */
+static uint64_t r2_ulfm_gone_us;              /* r2_ulfm_lock: since when; 0: Open MPI knows all */
 
 /* Where messages of Open MPI's agreement go: a star is 3 in its code, though its help says 2, which
  * is a chain. */
@@ -185,10 +191,48 @@ static mca_coll_r2_parked_t *r2_ulfm_take_told(void)
     return told;
 }
 
+/* ---- deaths that r2 knows of, and the launcher does not tell */
+
+/* r2_ulfm_lock. Is Open MPI to be told now? */
+static bool r2_ulfm_is_due(uint64_t now_us)
+{
+    const uint32_t gone = r2_ctx_gone_count(mca_coll_r2_component.ctx);
+
+    if (gone != r2_ulfm_gone) {
+        r2_ulfm_gone = gone;
+        r2_ulfm_gone_us = 0 == r2_ulfm_gone_us ? now_us : r2_ulfm_gone_us;
+    }
+    if (0 == r2_ulfm_gone_us || now_us - r2_ulfm_gone_us < R2_ULFM_OWN_WORD_US) {
+        return false;
+    }
+    r2_ulfm_gone_us = 0;
+    return true;
+}
+
+/*
+ * Those that it knows are passed over there. In this process alone: each that misses somebody tells
+ * its own. Outside of the locks, since it wakes who waits in requests.
+ */
+static void r2_ulfm_tell(void)
+{
+    ompi_communicator_t *world = (ompi_communicator_t *) MPI_COMM_WORLD;
+
+    if (NULL == world->c_local_group) { /* MPI_Finalize is nearly over */
+        return;
+    }
+    for (int rank = 0; rank < ompi_comm_size(world); ++rank) {
+        if (r2_ctx_is_gone(mca_coll_r2_component.ctx, (uint32_t) rank)) {
+            (void) ompi_errhandler_proc_failed_internal(ompi_comm_peer_lookup(world, rank),
+                                                        MPI_ERR_PROC_FAILED, false);
+        }
+    }
+}
+
 void mca_coll_r2_ulfm_look(void)
 {
     mca_coll_r2_parked_t *told, *next;
     uint64_t now_us;
+    bool due;
 
     if (!ompi_ftmpi_enabled) {
         return;
@@ -201,7 +245,11 @@ void mca_coll_r2_ulfm_look(void)
     atomic_store_explicit(&r2_ulfm_next_us, now_us + R2_ULFM_LOOK_US, memory_order_relaxed);
     r2_ulfm_look_at_modules();
     told = r2_ulfm_take_told();
+    due = r2_ulfm_is_due(now_us);
     pthread_mutex_unlock(&r2_ulfm_lock);
+    if (due) {
+        r2_ulfm_tell();
+    }
     for (; NULL != told; told = next) {
         next = told->next; /* the request is another's as soon as it is complete */
         told->done(told->arg, told->status);

@@ -76,6 +76,11 @@ typedef struct mca_btl_r2_component {
 OPAL_DECLSPEC extern mca_btl_r2_component_t mca_btl_r2_component;
 extern mca_btl_base_module_t mca_btl_r2_module;
 
+/* abort.c */
+/** Ends the job: others count on this process, which cannot go on. Returns only if Open MPI does.
+ * @param what happened. */
+void mca_btl_r2_abort(const char *what, r2_status_t status);
+
 /* component.c */
 /** Logs a line; configuration of contexts. */
 void mca_btl_r2_log(void *arg, int level, const char *line);

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ompi/communicator/communicator.h"
-#include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/common/r2/finalize.h"
 #include "opal/mca/common/r2/help.h"
 #include "opal/mca/common/r2/version.h"
@@ -174,14 +172,7 @@ static void r2_btl_stop(void)
 /* This process would have no way to peers that count on one. */
 static void r2_btl_abort(r2_status_t status)
 {
-    const char *host = opal_process_info.nodename;
-    const char *what = mca_btl_r2_component.why_not;
-
-    /* 4.1's mpirun loses help messages that reach it together. */
-    opal_output(0, "btl:r2: %s, process %u, cannot go on: %s: %s", host,
-                (unsigned) OPAL_PROC_MY_NAME.vpid, what, r2_status_string(status));
-    mca_common_r2_help("help-btl-r2.txt", "alone", host, what, r2_status_string(status));
-    ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_OTHER);
+    mca_btl_r2_abort(mca_btl_r2_component.why_not, status);
 }
 
 /* After an error of the start: the job ends if the others count on this process. */

@@ -174,6 +174,20 @@ static int r2_add_end(const r2_adding_t *adding, size_t count, mca_btl_r2_endpoi
     return OPAL_SUCCESS;
 }
 
+/* Open MPI goes on with another transport, where there is one, and processes of other jobs may have
+ * heard that this one uses r2. */
+static void r2_add_fail(size_t count, opal_proc_t **procs)
+{
+    const opal_jobid_t own = OPAL_PROC_MY_NAME.jobid;
+
+    for (size_t i = 0; 0 < mca_btl_r2_component.other_jobs && i < count; ++i) {
+        if (own != procs[i]->proc_name.jobid) {
+            mca_btl_r2_abort("a process of another job could not be added", R2_ERR_UNTOLD);
+            return;
+        }
+    }
+}
+
 int mca_btl_r2_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
                          mca_btl_r2_endpoint_t **endpoints, opal_bitmap_t *reachable)
 {
@@ -183,6 +197,7 @@ int mca_btl_r2_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t 
 
     (void) btl;
     if (NULL == adding) {
+        r2_add_fail(nprocs, procs);
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     if (agreed) {
@@ -201,6 +216,9 @@ int mca_btl_r2_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t 
         }
     }
     free(adding);
+    if (OPAL_SUCCESS != rc) {
+        r2_add_fail(nprocs, procs);
+    }
     return rc;
 }
 

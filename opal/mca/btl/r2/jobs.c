@@ -7,12 +7,17 @@
 #include "btl_r2.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "ompi/communicator/communicator.h"
 #include "r2/log.h"
 
 /* Looks after which communicators are looked at though there are as many as before. */
 #define R2_JOBS_LOOKS 1024u
+/* Where a job would be one too many: how long one that ends is waited for, and between two
+ * looks. */
+#define R2_JOBS_END_S        2
+#define R2_JOBS_END_PAUSE_NS 2000000L
 
 /* Both jobs come to the same answer for each pair of processes: each says once what it does, before
  * it waits for anybody, and waits for the other's word (r2_ctx_meet()). */
@@ -62,7 +67,8 @@ static void r2_job_end(mca_btl_r2_job_t *job)
     }
 }
 
-/* What a job of its own would ask for, but files: these are of this job. */
+/* What a job of its own would ask for, but files: these are of this job. @return R2_OK, with a
+ * context or without; R2_ERR_UNTOLD: the other job would wait for this process. */
 static r2_status_t r2_job_connect(mca_btl_r2_job_t *job, const char *name, bool wanted)
 {
     const mca_btl_r2_component_t *component = &mca_btl_r2_component;
@@ -74,18 +80,19 @@ static r2_status_t r2_job_connect(mca_btl_r2_job_t *job, const char *name, bool 
                               .other_job = name,
                               .named = component->agreed};
     char text[1024];
+    r2_status_t status;
 
     params.event_file = params.plan_file = "";
     if (!wanted) {
-        r2_ctx_refuse_job(&config, component->agreed ? "btl_r2_other_jobs are met already"
-                                                     : "this job does without btl/r2");
-        return R2_OK;
+        return r2_ctx_refuse_job(&config, component->agreed ? "btl_r2_other_jobs are met already"
+                                                            : "this job does without btl/r2");
     }
-    if (R2_OK != r2_ctx_create(&config, &job->ctx, text, sizeof(text))) {
-        return R2_OK; /* which has told */
+    status = r2_ctx_create(&config, &job->ctx, text, sizeof(text));
+    if (R2_OK != status) {
+        return R2_ERR_UNTOLD == status ? status : R2_OK; /* which has told */
     }
     (void) r2_ctx_let_in(job->ctx); /* without: where the first is met */
-    return mca_btl_r2_job_open(job);
+    return R2_OK == mca_btl_r2_job_open(job) ? R2_OK : R2_ERR_UNTOLD;
 }
 
 /* The communicator with an id. NULL: none, or one in the making (5.0 has 1 there meanwhile). */
@@ -122,35 +129,57 @@ bool mca_btl_r2_is_connected(opal_jobid_t id, opal_vpid_t vpid)
 }
 
 /*
- * Nothing passes to it any more. Of none of its processes: it does without r2. Else: one of them
- * has said that it ends, which it does in MPI_Finalize, when the others of the job are there, too.
- * Each has talked to this one, since MPI_Comm_disconnect has all send to all.
+ * Of those whose context is kept. It has ended when nothing passes to it any more, and each of its
+ * processes that this one has talked to has said so, which they do in MPI_Finalize, or is gone: one
+ * that has not waits for this process. A job that lives, and is disconnected, is met by the same
+ * context again.
+ * @return R2_ERR_PEER_GONE: it has ended; R2_ERR_AGAIN: it seems to; R2_OK: it goes on.
  */
-static bool r2_job_has_ended(const mca_btl_r2_job_t *job)
+static r2_status_t r2_job_ask_after(const mca_btl_r2_job_t *job)
 {
-    bool left = false;
+    bool gone = false, lives = false, lost = false;
 
-    for (uint32_t rank = 0; !left && rank < job->size; ++rank) {
-        left = NULL != mca_btl_r2_endpoint_of(job, rank) && r2_p2p_is_left(job->p2p, rank);
+    if (mca_btl_r2_is_connected(job->id, OPAL_VPID_WILDCARD)) {
+        return R2_OK;
     }
-    return left && !mca_btl_r2_is_connected(job->id, OPAL_VPID_WILDCARD);
+    for (uint32_t rank = 0; rank < job->size; ++rank) {
+        const r2_status_t status = NULL == mca_btl_r2_endpoint_of(job, rank)
+                                       ? R2_ERR_NOT_FOUND
+                                       : r2_p2p_ask_after(job->p2p, rank);
+
+        gone = gone || R2_ERR_PEER_GONE == status;
+        lost = lost || R2_ERR_AGAIN == status;
+        lives = lives || R2_OK == status;
+    }
+    if (gone && !lives && !lost) {
+        return R2_ERR_PEER_GONE;
+    }
+    return gone || lost ? R2_ERR_AGAIN : R2_OK;
 }
 
-/* Gives back what other jobs that have ended took. Not while somebody drives them. */
-static void r2_jobs_reap(void)
+/* Gives back what other jobs that have ended took. Not while somebody drives them. @return false:
+ * one is about to end. */
+static bool r2_jobs_reap(void)
 {
     mca_btl_r2_component_t *component = &mca_btl_r2_component;
+    bool settled = true;
 
     if (0 != pthread_rwlock_trywrlock(&component->alive)) {
-        return;
+        return false;
     }
     for (mca_btl_r2_job_t *job = component->job.next; NULL != job; job = job->next) {
-        if (NULL != job->p2p && 0 == __atomic_load_n(&job->adding, __ATOMIC_ACQUIRE) &&
-            r2_job_has_ended(job)) {
+        r2_status_t status = R2_OK;
+
+        if (NULL != job->p2p && 0 == __atomic_load_n(&job->adding, __ATOMIC_ACQUIRE)) {
+            status = r2_job_ask_after(job);
+        }
+        if (R2_ERR_PEER_GONE == status) {
             r2_job_end(job);
         }
+        settled = settled && R2_ERR_AGAIN != status;
     }
     pthread_rwlock_unlock(&component->alive);
+    return settled;
 }
 
 /* @param last_p where the list ends. @param count_p how many have a context. */
@@ -181,6 +210,7 @@ static mca_btl_r2_job_t *r2_job_add(opal_jobid_t id, const char *name, mca_btl_r
     }
     job->id = id;
     if (R2_OK != r2_job_connect(job, name, wanted)) {
+        mca_btl_r2_abort("another job waits for its word whether it uses btl/r2", R2_ERR_UNTOLD);
         r2_job_end(job);
         mca_btl_r2_job_close(job);
         free(job);
@@ -188,6 +218,31 @@ static mca_btl_r2_job_t *r2_job_add(opal_jobid_t id, const char *name, mca_btl_r
     }
     __atomic_store_n(&last->next, job, __ATOMIC_RELEASE); /* progress may look at it */
     return job;
+}
+
+static unsigned r2_jobs_count(void)
+{
+    mca_btl_r2_job_t *last;
+    unsigned count;
+
+    (void) r2_job_find(OPAL_PROC_MY_NAME.jobid, &last, &count); /* is none of them */
+    return count;
+}
+
+/* Gives back what it can; where all are taken, also of a job that is about to end. */
+static void r2_jobs_make_room(void)
+{
+    const struct timespec pause = {0, R2_JOBS_END_PAUSE_NS};
+    struct timespec start, now;
+    bool settled = r2_jobs_reap();
+
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    for (now = start; !settled && now.tv_sec - start.tv_sec <= R2_JOBS_END_S &&
+                      r2_jobs_count() >= mca_btl_r2_component.other_jobs;
+         clock_gettime(CLOCK_MONOTONIC, &now)) {
+        nanosleep(&pause, NULL);
+        settled = r2_jobs_reap();
+    }
 }
 
 /* The job with its context or without, NULL: no memory. Lock `connecting`. */
@@ -199,7 +254,7 @@ static mca_btl_r2_job_t *r2_job_get(opal_jobid_t id, const char *name)
 
     job = r2_job_find(id, &last, &count);
     if (NULL == job && count > 0) {
-        r2_jobs_reap();
+        r2_jobs_make_room();
         job = r2_job_find(id, &last, &count);
     }
     if (NULL == job) {

@@ -5,6 +5,7 @@ mca_LTLIBRARIES += mca_btl_r2.la
 mca_btl_r2_la_SOURCES = \
     opal/mca/btl/r2/btl_r2.h \
     opal/mca/btl/r2/compat.h \
+    opal/mca/btl/r2/abort.c \
     opal/mca/btl/r2/component.c \
     opal/mca/btl/r2/endpoint.c \
     opal/mca/btl/r2/frag.c \
