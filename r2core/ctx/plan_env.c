@@ -64,8 +64,8 @@ static uint64_t r2_plan_env_digest(const r2_plan_env_t *env)
     uint64_t cost;
 
     if (env->even) {
-        return r2_topology_digest(&env->topology) ^ (r2_cost_is_slow(&env->cost) ? 1 : 0) ^
-               (0 != env->cost.crowded ? 2 : 0);
+        cost = 0 != env->cost.crowded ? 2 : 0;
+        return r2_topology_digest(&env->topology) ^ cost ^ (r2_cost_is_slow(&env->cost) ? 1 : 0);
     }
     crypto_shorthash(digest, (const unsigned char *) &env->cost, sizeof(env->cost), key);
     memcpy(&cost, digest, sizeof(cost));
