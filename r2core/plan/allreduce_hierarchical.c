@@ -140,7 +140,9 @@ static r2_status_t r2_tiers_layout(tiers_t *t)
 {
     const r2_plan_input_t *input = t->input;
     const uint32_t hosts = input->topology->host_count;
-    const bool whole = r2_crowded_pays(input, input->count * input->element_bytes, hosts - 1);
+    const uint64_t bytes = input->count * input->element_bytes;
+    const bool whole =
+        bytes <= r2_threshold_crowded_levels_bytes && r2_crowded_pays(input, bytes, hosts - 1);
     r2_classes_t classes;
     r2_shares_t shares = {.weight = NULL};
     r2_status_t status = r2_classes_init(&classes, input->topology, R2_MEMBERS_HOSTS);

@@ -349,10 +349,10 @@ static void test_crowded_hosts_fold_at_one(void **state)
 {
     const r2_case_t folding = {R2_COLL_ALLREDUCE, "hierarchical"};
     r2_plan_input_t input = r2_case_input(&folding, 4, 4096, 8);
-    uint64_t messages[2] = {0, 0};
+    uint64_t messages[4] = {0, 0, 0, 0};
 
     (void) state;
-    for (uint32_t crowded = 0; crowded < 2; ++crowded) {
+    for (uint32_t i = 0; i < 4; ++i) {
         r2_topology_t topology;
 
         placement_init(&topology, 0);
@@ -360,13 +360,14 @@ static void test_crowded_hosts_fold_at_one(void **state)
         input.scratch_bytes = 1 << 20;
         input.chunk_min_bytes = 8192;
         input.chunk_max_bytes = 131072;
-        input.cost.crowded = crowded;
+        input.cost.crowded = i % 2;
+        input.count = i < 2 ? 8192 : 8193;
         for (input.rank = 0; input.rank < input.size; ++input.rank) {
             r2_schedule_t schedule;
 
             assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
-            for (uint32_t i = 0; i < schedule.op_count; ++i) {
-                messages[crowded] += R2_OP_SEND == schedule.ops[i].kind;
+            for (uint32_t op = 0; op < schedule.op_count; ++op) {
+                messages[i] += R2_OP_SEND == schedule.ops[op].kind;
             }
             r2_schedule_fini(&schedule);
         }
@@ -377,6 +378,7 @@ static void test_crowded_hosts_fold_at_one(void **state)
     }
     assert_int_equal(messages[0], 24);
     assert_int_equal(messages[1], 6);
+    assert_int_equal(messages[2], messages[3]); /* longer ones stay as they are */
 }
 
 int main(void)
