@@ -361,7 +361,7 @@ static void test_crowded_hosts_fold_at_one(void **state)
         input.chunk_min_bytes = 8192;
         input.chunk_max_bytes = 131072;
         input.cost.crowded = i % 2;
-        input.count = i < 2 ? 8192 : 8193;
+        input.count = i < 2 ? 4096 : 8193;
         for (input.rank = 0; input.rank < input.size; ++input.rank) {
             r2_schedule_t schedule;
 
