@@ -32,6 +32,7 @@ typedef struct topo {
     uint32_t rank_count;
     double derating;    /* what rails give, as a fraction of their rates: 1, or measured */
     double reduce_rate; /* bytes/s of one rank; 0: not known */
+    bool crowded;       /* ranks wait for processors that others use */
     char (*names)[TOPO_NAME_BYTES]; /* owned; [host]; NULL: hosts have none */
 } topo_t;
 

@@ -30,6 +30,7 @@ typedef struct topo_reader {
     double rate;                  /* 0: not said yet */
     double latency_s;
     double derating, reduce_rate; /* 0: not said */
+    bool crowded;
     bool flat;
     char *error; /* borrowed */
     size_t error_bytes;
@@ -170,6 +171,13 @@ static r2_status_t read_derating(topo_reader_t *reader, char **words)
 static r2_status_t read_reduce(topo_reader_t *reader, char **words)
 {
     return parse_unit(reader, words[1], R2_UNIT_RATE, &reader->reduce_rate);
+}
+
+static r2_status_t read_crowded(topo_reader_t *reader, char **words)
+{
+    (void) words;
+    reader->crowded = true;
+    return R2_OK;
 }
 
 static r2_status_t read_host(const topo_reader_t *reader, const char *word, uint32_t *host_p)
@@ -326,6 +334,7 @@ static const topo_statement_t statements[] = {
     {"latency", 2, "latency TIME", read_latency},
     {"pace", 2, "pace PERCENT%", read_derating},
     {"reduce", 2, "reduce RATE", read_reduce},
+    {"crowded", 1, "crowded", read_crowded},
     {"name", 3, "name HOST NAME", read_name},
     {"host-of", 3, "host-of RANK HOST", read_host_of},
     {"rate-of", 4, "rate-of HOST RAIL RATE", read_rate_of},
@@ -391,6 +400,7 @@ r2_status_t topo_read(FILE *in, const char *name, topo_t *topo_p, char *error_p,
     topo_p->latency_s = reader.latency_s;
     topo_p->derating = reader.derating > 0 ? reader.derating : 1;
     topo_p->reduce_rate = reader.reduce_rate;
+    topo_p->crowded = reader.crowded;
     return R2_OK;
 }
 

@@ -30,6 +30,7 @@ static const r2_cost_value_t r2_cost_values[] = {
     {"alpha_ns", offsetof(r2_cost_params_t, alpha_ns)},
     {"rate_ppm", offsetof(r2_cost_params_t, rate_ppm)},
     {"reduce_mbytes_per_s", offsetof(r2_cost_params_t, reduce_mbytes_per_s[R2_MEM_HOST])},
+    {"crowded", offsetof(r2_cost_params_t, crowded)},
 };
 
 /* Sums of floats, as long vectors mostly are. @return MB/s, 0 without memory. Takes about 2 ms. */
@@ -104,8 +105,8 @@ static r2_status_t r2_cost_read(const char *name, r2_cost_params_t *cost, char *
         ++number;
         if (!r2_cost_line(line, cost)) {
             snprintf(text_p, text_bytes,
-                     "parameter cost_file: %s line %u: not \"alpha_ns N\", \"rate_ppm N\" or "
-                     "\"reduce_mbytes_per_s N\"",
+                     "parameter cost_file: %s line %u: not \"alpha_ns N\", \"rate_ppm N\", "
+                     "\"reduce_mbytes_per_s N\" or \"crowded N\"",
                      name, number);
             status = R2_ERR_PARAM;
         }

@@ -44,6 +44,17 @@
 /* Without loaded rails calls look themselves. */
 #define R2_ESTIMATOR_LOOK_NS (50 * R2_NS_PER_MS)
 
+/*
+ * Ranks are crowded where rank 0's thread has to wait for a processor for 1/4 of the time for which
+ * it could use one, and not where it is less than 1/8. Windows with little of that time in them say
+ * nothing. So many windows in a row, twice as many for each change: what comes and goes changes no
+ * plan after a while.
+ */
+#define R2_CROWDED_PART    4u
+#define R2_UNCROWDED_PART  8u
+#define R2_CROWDED_LEAST   (10 * R2_NS_PER_MS)
+#define R2_CROWDED_WINDOWS 4u
+
 static bool r2_estimator_leads(const r2_estimator_t *estimator)
 {
     return 0 == estimator->core->net.rank && NULL != estimator->env;
@@ -147,6 +158,47 @@ static uint32_t r2_estimator_rate_ppm(const r2_estimator_t *all)
     return (uint32_t) r2_min(r2_estimator_median(parts, count), (uint64_t) UINT32_MAX);
 }
 
+/* One window says so, or otherwise; 0: neither. */
+static int r2_estimator_window_crowded(r2_estimator_cores_t *cores, const r2_cpu_time_t *now)
+{
+    const r2_cpu_time_t from = cores->from;
+    uint64_t waited_ns, all_ns;
+
+    cores->from = *now;
+    if (now->thread != from.thread) {
+        return 0; /* threads take turns with calls */
+    }
+    waited_ns = now->waited_ns - from.waited_ns;
+    all_ns = waited_ns + now->ran_ns - from.ran_ns;
+    if (all_ns < R2_CROWDED_LEAST) {
+        return 0;
+    }
+    if (R2_CROWDED_PART * waited_ns >= all_ns) {
+        return 1;
+    }
+    return R2_UNCROWDED_PART * waited_ns < all_ns ? -1 : 0;
+}
+
+/* Do ranks wait for processors? As before, until enough windows tell otherwise. */
+static void r2_estimator_look_at_cores(r2_estimator_t *estimator)
+{
+    r2_estimator_cores_t *cores = &estimator->cores;
+    r2_cpu_time_t now;
+    int says;
+
+    if (!r2_estimator_leads(estimator) || 0 != estimator->given.crowded ||
+        !r2_cpu_time(estimator->core->clock, &now)) {
+        return;
+    }
+    says = r2_estimator_window_crowded(cores, &now);
+    cores->windows = says == (cores->crowded ? -1 : 1) ? cores->windows + 1 : 0;
+    if (cores->windows >= R2_CROWDED_WINDOWS << cores->changes) {
+        cores->crowded = !cores->crowded;
+        cores->windows = 0;
+        ++cores->changes;
+    }
+}
+
 static bool r2_estimator_differs(uint32_t seen, uint32_t known)
 {
     const uint32_t by = seen > known ? seen - known : known - seen;
@@ -157,25 +209,30 @@ static bool r2_estimator_differs(uint32_t seen, uint32_t known)
 void r2_estimator_look(r2_estimator_t *estimator)
 {
     const r2_cost_params_t *given = &estimator->given;
-    uint32_t alpha_ns, rate_ppm;
+    uint32_t alpha_ns, rate_ppm, crowded;
 
     if (!r2_estimator_leads(estimator) || R2_ESTIMATOR_VERSIONS == estimator->version) {
         return;
     }
     alpha_ns = 0 != given->alpha_ns ? given->alpha_ns : r2_estimator_alpha_ns(estimator);
     rate_ppm = 0 != given->rate_ppm ? given->rate_ppm : r2_estimator_rate_ppm(estimator);
+    crowded = 0 != given->crowded || estimator->cores.crowded ? 1 : 0;
     if (0 == estimator->version) {
         estimator->cost = *given;
     }
     if (r2_estimator_differs(alpha_ns, estimator->cost.alpha_ns) ||
-        r2_estimator_differs(rate_ppm, estimator->cost.rate_ppm)) {
+        r2_estimator_differs(rate_ppm, estimator->cost.rate_ppm) ||
+        crowded != estimator->cost.crowded) {
         estimator->rate_changes += r2_estimator_differs(rate_ppm, estimator->cost.rate_ppm);
         estimator->cost.alpha_ns = 0 != alpha_ns ? alpha_ns : estimator->cost.alpha_ns;
         estimator->cost.rate_ppm = 0 != rate_ppm ? rate_ppm : estimator->cost.rate_ppm;
+        estimator->cost.crowded = crowded;
         ++estimator->version;
         r2_debug(&estimator->core->log,
-                 "rails as seen: a step takes %u ns, rails give %u ppm of what is told of them",
-                 estimator->cost.alpha_ns, estimator->cost.rate_ppm);
+                 "rails as seen: a step takes %u ns, rails give %u ppm of what is told of them; "
+                 "ranks %s for processors",
+                 estimator->cost.alpha_ns, estimator->cost.rate_ppm,
+                 0 == crowded ? "do not wait" : "wait");
         r2_observe_plan(estimator->core->observers, estimator->env, estimator->rank);
     }
 }
@@ -224,6 +281,7 @@ static void r2_estimator_called(void *arg, const r2_schedule_t *schedule, int32_
     }
     if (now_ns - estimator->looked_ns >= R2_ESTIMATOR_LOOK_NS) {
         estimator->looked_ns = now_ns;
+        r2_estimator_look_at_cores(estimator);
         r2_estimator_look(estimator);
     }
 }
@@ -261,6 +319,9 @@ bool r2_estimator_wanted(const r2_estimator_t *estimator, const r2_plan_env_t *e
 
     if (estimator->version <= env->cost_version) {
         return false;
+    }
+    if (known->crowded != used->crowded) {
+        return true;
     }
     if (env->even) {
         return r2_cost_is_slow(known) != r2_cost_is_slow(used);

@@ -22,6 +22,14 @@ typedef struct r2_estimator_rail {
     uint32_t windows;
 } r2_estimator_rail_t;
 
+/** What rank 0's thread has of the processors. */
+typedef struct r2_estimator_cores {
+    r2_cpu_time_t from; /* where the window under way began */
+    uint32_t windows;   /* in a row that tell another thing than what is known */
+    uint32_t changes;
+    bool crowded;
+} r2_estimator_cores_t;
+
 /**
  * Rank 0 measures and makes versions, everybody keeps the newest one that a sync of maps brought
  * (agree.c): so a version has one content, and no plan is made from what not all ranks hold. Engine
@@ -42,6 +50,7 @@ typedef struct r2_estimator {
     uint64_t least_step_ns; /* mean of a window; 0: none yet */
     uint64_t step_ns;       /* the same, as it was after 1, 2, 4, ... windows: what is told */
     uint64_t looked_ns;     /* when a call has last looked */
+    r2_estimator_cores_t cores;
     r2_cost_params_t cost;
     uint32_t version; /* 0: what rank 0 published at start is all there is */
 } r2_estimator_t;
@@ -53,8 +62,8 @@ void r2_estimator_init(r2_estimator_t *estimator, r2_core_t *core, const r2_cost
 void r2_estimator_look(r2_estimator_t *estimator);
 /** A map sync brought this version. */
 void r2_estimator_heard(r2_estimator_t *estimator, uint32_t version, const r2_cost_params_t *cost);
-/** True if we know what changes these plans: worth a map sync. On even rails whether they are slow,
- * on others what predictions are made from. */
+/** True if we know what changes these plans: worth a map sync. On even rails whether they are slow
+ * and ranks crowded, on others what predictions are made from, too. */
 bool r2_estimator_wanted(const r2_estimator_t *estimator, const r2_plan_env_t *env);
 /** The newest cost that is known here, for plans that are made from `env`. */
 const r2_cost_params_t *r2_estimator_cost(const r2_estimator_t *estimator,

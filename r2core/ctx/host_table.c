@@ -201,7 +201,7 @@ size_t r2_hosts_cost_encode(const r2_cost_params_t *cost, uint8_t *to)
     static const r2_cost_params_t usual;
     size_t bytes = 8;
 
-    static_assert(8 + 4 * R2_MEM_RATED_COUNT <= R2_PEER_COST_BYTES, "costs are published");
+    static_assert(12 + 4 * R2_MEM_RATED_COUNT <= R2_PEER_COST_BYTES, "costs are published");
     if (0 == memcmp(cost, &usual, sizeof(usual))) {
         return 0;
     }
@@ -210,7 +210,8 @@ size_t r2_hosts_cost_encode(const r2_cost_params_t *cost, uint8_t *to)
     for (uint32_t kind = 0; kind < R2_MEM_RATED_COUNT; ++kind, bytes += 4) {
         r2_word_put(to + bytes, cost->reduce_mbytes_per_s[kind]);
     }
-    return bytes;
+    r2_word_put(to + bytes, cost->crowded);
+    return bytes + 4;
 }
 
 void r2_hosts_cost_decode(const uint8_t *from, size_t bytes, r2_cost_params_t *cost_p)
@@ -220,6 +221,7 @@ void r2_hosts_cost_decode(const uint8_t *from, size_t bytes, r2_cost_params_t *c
     for (uint32_t kind = 0; kind < R2_MEM_RATED_COUNT; ++kind) {
         cost_p->reduce_mbytes_per_s[kind] = r2_word_take(from, bytes, 8 + 4 * (size_t) kind);
     }
+    cost_p->crowded = r2_word_take(from, bytes, 8 + 4 * (size_t) R2_MEM_RATED_COUNT);
 }
 
 void r2_hosts_rail_text(const r2_hosts_t *hosts, uint32_t host, uint32_t rail, char *text_p,

@@ -20,7 +20,6 @@ typedef struct r2_map_blob {
     uint32_t exception_count;
     uint32_t cost_version;
     r2_cost_params_t cost;
-    uint32_t reserved;
     r2_health_exception_t exceptions[R2_HEALTH_EXCEPTIONS_MAX];
     r2_health_entry_t entries[];
 } r2_map_blob_t;

@@ -54,8 +54,8 @@ static void r2_plan_env_rates(const r2_hosts_t *hosts, const uint32_t *map_host,
 
 /*
  * Choices depend on both, so what is remembered of them must be found by both; on even rails
- * nothing is predicted, and all that counts is whether rails are slow: what else was learned while
- * some were broken changes no plan after their repair.
+ * nothing is predicted, and all that counts is whether rails are slow and ranks crowded: what else
+ * was learned while some were broken changes no plan after their repair.
  */
 static uint64_t r2_plan_env_digest(const r2_plan_env_t *env)
 {
@@ -64,7 +64,8 @@ static uint64_t r2_plan_env_digest(const r2_plan_env_t *env)
     uint64_t cost;
 
     if (env->even) {
-        return r2_topology_digest(&env->topology) ^ (r2_cost_is_slow(&env->cost) ? 1 : 0);
+        cost = 0 != env->cost.crowded ? 2 : 0;
+        return r2_topology_digest(&env->topology) ^ cost ^ (r2_cost_is_slow(&env->cost) ? 1 : 0);
     }
     crypto_shorthash(digest, (const unsigned char *) &env->cost, sizeof(env->cost), key);
     memcpy(&cost, digest, sizeof(cost));

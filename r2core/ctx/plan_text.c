@@ -46,6 +46,9 @@ static void r2_plan_text_cost(const r2_cost_params_t *cost, FILE *out)
     if (0 != cost->reduce_mbytes_per_s[R2_MEM_HOST]) {
         fprintf(out, "reduce %u\n", cost->reduce_mbytes_per_s[R2_MEM_HOST]);
     }
+    if (0 != cost->crowded) {
+        fprintf(out, "crowded\n");
+    }
 }
 
 static void r2_plan_text_rails(const r2_topology_t *topology, uint32_t host, const r2_host_t *is,

@@ -27,7 +27,7 @@
  * A reader takes all of it or nothing.
  */
 #define R2_PEER_INFO_MAGIC     0x32724f43u
-#define R2_PEER_INFO_VERSION   9u
+#define R2_PEER_INFO_VERSION   10u
 #define R2_PEER_HOST_NAME_MAX  64u /* with the zero, as R2_NIC_NAME_MAX */
 #define R2_PEER_COST_BYTES     32u
 #define R2_PEER_RDMA_MAX       40u /* with the zero */

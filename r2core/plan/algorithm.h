@@ -81,9 +81,10 @@ const r2_algorithm_t *r2_algorithm_last(r2_coll_kind_t kind);
 bool r2_algorithm_can_run(const r2_algorithm_t *algorithm, const r2_plan_input_t *input,
                           bool by_name);
 
-/** Direct exchange in canonical order with any shares: rank r owns block r of the layout. */
+/** Direct exchange in canonical order with any shares: rank r owns block r of the layout.
+ * @param segment_bytes longest segment: whole elements, two of them fit staging memory. */
 r2_status_t r2_build_allreduce_shares(const r2_plan_input_t *input, r2_schedule_t *schedule,
-                                      const r2_layout_t *shares);
+                                      const r2_layout_t *shares, uint64_t segment_bytes);
 
 /** Part of the vector that goes round without the slowest rank, which lost `lost_ppm`. */
 uint64_t r2_allreduce_r2_share_ppm(uint64_t lost_ppm, int32_t size);

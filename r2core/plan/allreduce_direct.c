@@ -137,12 +137,14 @@ static r2_status_t r2_direct_ops(direct_t *d)
 }
 
 r2_status_t r2_build_allreduce_shares(const r2_plan_input_t *input, r2_schedule_t *schedule,
-                                      const r2_layout_t *shares)
+                                      const r2_layout_t *shares, uint64_t segment_bytes)
 {
-    direct_t d = {.input = input, .schedule = schedule, .shares = shares};
+    direct_t d = {.input = input,
+                  .schedule = schedule,
+                  .shares = shares,
+                  .segment_bytes = segment_bytes};
     r2_status_t status = R2_ERR_NO_MEMORY;
 
-    d.segment_bytes = r2_segment_bytes_exchanged(input, shares->largest_bytes);
     d.segments = r2_segment_count(shares->largest_bytes, d.segment_bytes);
     r2_plan_note_message(schedule, d.segment_bytes);
     d.sent = malloc((size_t) input->size * sizeof(*d.sent));
@@ -159,7 +161,8 @@ static r2_status_t r2_allreduce_direct_build(const r2_plan_input_t *input, r2_sc
     r2_status_t status = r2_layout_shares(&shares, input->size, input->count, input->element_bytes);
 
     if (R2_OK == status) {
-        status = r2_build_allreduce_shares(input, schedule, &shares);
+        status = r2_build_allreduce_shares(input, schedule, &shares,
+                                           r2_segment_bytes_exchanged(input, shares.largest_bytes));
         r2_layout_fini(&shares);
     }
     return status;

@@ -30,6 +30,7 @@
 
 #include "plan/algorithm.h"
 
+#include "plan/bcast_levels.h"
 #include "plan/forecast.h"
 #include "plan/host_fold.h"
 #include "plan/ops.h"
@@ -133,15 +134,24 @@ static void r2_tiers_ops(tiers_t *t)
     }
 }
 
-/** Shares of hosts by what is left of their rails. */
+/** Shares of hosts by what is left of their rails; where ranks wait for processors, all of it is
+ * the first host's, and one rank's of each. */
 static r2_status_t r2_tiers_layout(tiers_t *t)
 {
+    const r2_plan_input_t *input = t->input;
+    const uint32_t hosts = input->topology->host_count;
+    const uint64_t bytes = input->count * input->element_bytes;
+    const bool whole =
+        bytes <= r2_threshold_crowded_levels_bytes && r2_crowded_pays(input, bytes, hosts - 1);
     r2_classes_t classes;
     r2_shares_t shares = {.weight = NULL};
-    r2_status_t status = r2_classes_init(&classes, t->input->topology, R2_MEMBERS_HOSTS);
+    r2_status_t status = r2_classes_init(&classes, input->topology, R2_MEMBERS_HOSTS);
 
     status = R2_OK == status ? r2_shares_solve(&shares, &classes) : status;
-    status = R2_OK == status ? r2_host_layout(&t->fold, shares.weight, &t->layout) : status;
+    for (uint32_t h = 0; R2_OK == status && whole && h < hosts; ++h) {
+        shares.weight[h] = 0 == h ? R2_SHARE_ONE : 0;
+    }
+    status = R2_OK == status ? r2_host_layout(&t->fold, shares.weight, whole, &t->layout) : status;
     r2_shares_fini(&shares);
     r2_classes_fini(&classes);
     return status;

@@ -69,7 +69,8 @@ static r2_status_t r2_allreduce_weighted_build(const r2_plan_input_t *input,
     for (int32_t r = 0; r < input->size; ++r) {
         schedule->digest = r2_digest_fold(schedule->digest, r2_layout_bytes(&shares, r));
     }
-    status = r2_build_allreduce_shares(input, schedule, &shares);
+    status = r2_build_allreduce_shares(input, schedule, &shares,
+                                       r2_segment_bytes_exchanged(input, shares.largest_bytes));
     r2_layout_fini(&shares);
     return status;
 }

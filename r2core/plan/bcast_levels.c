@@ -152,12 +152,22 @@ uint64_t r2_bcast_short_bytes(const r2_plan_input_t *input)
     return r2_max(r2_threshold_bcast_short_bytes, r2_segment_worth_bytes(input) / 2);
 }
 
+bool r2_crowded_pays(const r2_plan_input_t *input, uint64_t total_bytes, uint64_t messages)
+{
+    return 0 != input->cost.crowded && !r2_cost_is_slow(&input->cost) &&
+           messages < r2_threshold_bcast_linear_ranks &&
+           total_bytes <= r2_threshold_crowded_bytes &&
+           r2_slowest_mbytes_per_s(input) >= messages * r2_threshold_crowded_mbytes_per_s;
+}
+
 bool r2_linear_pays(const r2_plan_input_t *input, uint64_t total_bytes, uint64_t messages)
 {
     const uint64_t short_bytes = r2_bcast_short_bytes(input);
 
-    return total_bytes <= short_bytes && messages < r2_threshold_bcast_linear_ranks &&
-           total_bytes * messages <= r2_max(r2_threshold_bcast_linear_sent_bytes, 3 * short_bytes);
+    return r2_crowded_pays(input, total_bytes, messages) ||
+           (total_bytes <= short_bytes && messages < r2_threshold_bcast_linear_ranks &&
+            total_bytes * messages <=
+                r2_max(r2_threshold_bcast_linear_sent_bytes, 3 * short_bytes));
 }
 
 r2_status_t r2_bcast_levels_build(const r2_plan_input_t *input, r2_schedule_t *schedule,

@@ -31,6 +31,13 @@ r2_bcast_hosts_t r2_bcast_hosts(const r2_plan_input_t *input);
 uint64_t r2_bcast_short_bytes(const r2_plan_input_t *input);
 
 /**
+ * Do ranks wait for processors and not for rails, so that the fewest messages are the fastest,
+ * whoever handles them? Looks at what ranks agree on and rails tell, not at health.
+ * @param total_bytes, messages as below.
+ */
+bool r2_crowded_pays(const r2_plan_input_t *input, uint64_t total_bytes, uint64_t messages);
+
+/**
  * Had the root better handle all messages by itself, in one step?
  * @param total_bytes of the vector, whole in each message. @param messages of the root.
  */

@@ -99,7 +99,8 @@ r2_status_t r2_host_fold_stage(r2_host_fold_t *fold, uint64_t largest_bytes, uin
     return NULL == fold->slot_free ? R2_ERR_NO_MEMORY : R2_OK;
 }
 
-r2_status_t r2_host_layout(r2_host_fold_t *fold, const uint64_t *weight, r2_layout_t *layout_p)
+r2_status_t r2_host_layout(r2_host_fold_t *fold, const uint64_t *weight, bool whole,
+                           r2_layout_t *layout_p)
 {
     const r2_plan_input_t *input = fold->input;
     const uint32_t pieces = fold->by.most, blocks = input->topology->host_count * pieces;
@@ -107,7 +108,9 @@ r2_status_t r2_host_layout(r2_host_fold_t *fold, const uint64_t *weight, r2_layo
     r2_status_t status = R2_ERR_NO_MEMORY;
 
     for (uint32_t b = 0; NULL != weights && b < blocks; ++b) {
-        weights[b] = weight[b / pieces] / pieces;
+        weights[b] = !whole            ? weight[b / pieces] / pieces
+                     : 0 == b % pieces ? weight[b / pieces]
+                                       : 0;
     }
     if (NULL != weights) {
         status = r2_layout_weighted(layout_p, (int32_t) blocks, weights, input->count,

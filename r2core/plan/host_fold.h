@@ -71,9 +71,11 @@ void r2_host_fold_fini(r2_host_fold_t *fold);
  * Cuts the vector into pieces for shares of hosts: as many each as the host with most ranks has.
  * Their lengths go into the digest.
  * @param weight [host]; shares are in proportion; all zeros: equal.
+ * @param whole  no pieces: one rank of each host handles all of a share.
  * @return R2_OK or R2_ERR_NO_MEMORY.
  */
-r2_status_t r2_host_layout(r2_host_fold_t *fold, const uint64_t *weight, r2_layout_t *layout_p);
+r2_status_t r2_host_layout(r2_host_fold_t *fold, const uint64_t *weight, bool whole,
+                           r2_layout_t *layout_p);
 /** Part i of such a layout, in the order segment, share, piece: fold->segments x pieces of them. */
 r2_host_part_t r2_host_part(const r2_host_fold_t *fold, const r2_layout_t *pieces, uint32_t i);
 

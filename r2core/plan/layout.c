@@ -185,7 +185,7 @@ uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_
                                     r2_segment_bytes(input, largest_bytes, input->element_bytes));
 }
 
-uint64_t r2_segment_worth_bytes(const r2_plan_input_t *input)
+uint64_t r2_slowest_mbytes_per_s(const r2_plan_input_t *input)
 {
     const r2_topology_t *topology = input->topology;
     uint64_t least = NULL == topology ? 0 : UINT64_MAX;
@@ -198,6 +198,13 @@ uint64_t r2_segment_worth_bytes(const r2_plan_input_t *input)
         }
         least = r2_min(least, rate_mbytes_per_s);
     }
+    return least;
+}
+
+uint64_t r2_segment_worth_bytes(const r2_plan_input_t *input)
+{
+    uint64_t least = r2_slowest_mbytes_per_s(input);
+
     least /= r2_cost_is_slow(&input->cost) ? R2_COST_SLOW : 1;
     return least < input->chunk_max_bytes / R2_SEGMENT_US ? least * R2_SEGMENT_US
                                                           : input->chunk_max_bytes;

@@ -84,6 +84,9 @@ uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes,
 /** As r2_segment_bytes(), shortened so that contributions fit the staging memory. */
 uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_bytes);
 
+/** What all rails of the slowest host are told to carry, MB/s, all being well; 0: not known. */
+uint64_t r2_slowest_mbytes_per_s(const r2_plan_input_t *input);
+
 /** What the rails of the slowest host are told to carry in 30 us, all being well; 1/32 of it where
  * they are known to give less than that; at most chunk_max_bytes. */
 uint64_t r2_segment_worth_bytes(const r2_plan_input_t *input);

@@ -12,6 +12,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/allreduce_doubling.c \
     r2core/plan/allreduce_exchange.c \
     r2core/plan/allreduce_hierarchical.c \
+    r2core/plan/allreduce_linear.c \
     r2core/plan/allreduce_r2.c \
     r2core/plan/allreduce_recursive.c \
     r2core/plan/allreduce_ring.c \

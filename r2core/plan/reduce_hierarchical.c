@@ -127,7 +127,7 @@ static r2_status_t r2_levels_layout(levels_t *l)
                 weight[h] = 0;
             }
         }
-        status = r2_host_layout(&l->fold, weight, &l->pieces);
+        status = r2_host_layout(&l->fold, weight, false, &l->pieces);
     }
     r2_classes_fini(&classes);
     free(weight);

@@ -63,6 +63,8 @@ typedef struct r2_sim_config {
     uint64_t carrier_delay_ns;  /* 0: 300 us until a host knows of its carrier */
     uint32_t keep_ppm; /* chance that data in the socket survives the closing of its endpoint */
     uint32_t batch;    /* 0: 16 packets per worker_progress() */
+    uint32_t
+        crowded_ppm; /* part of their time for which nodes wait for a processor, as they tell */
     /** Tells application data by its header; NULL: no check that a lane is wired up before it. */
     bool (*is_application)(const void *header, size_t header_bytes);
     bool allow_changes; /* do not report memory that changes while it is in flight */

@@ -32,6 +32,17 @@ static uint64_t sim_clock_random_u64(void *arg)
     return r2_prng_u64(&node->prng);
 }
 
+static bool sim_clock_cpu_time(void *arg, r2_cpu_time_t *time_p)
+{
+    const r2_sim_node_t *node = arg;
+    const uint64_t waited_ppm = node->sim->config.crowded_ppm;
+
+    time_p->thread = 1;
+    time_p->waited_ns = node->sim->now_ns / 1000000 * waited_ppm;
+    time_p->ran_ns = node->sim->now_ns - time_p->waited_ns;
+    return true;
+}
+
 static void sim_defaults(r2_sim_config_t *config)
 {
     config->rail_bytes_per_s = sim_or(config->rail_bytes_per_s, 1000000000);
@@ -76,7 +87,10 @@ static void sim_init_nodes(r2_sim_t *sim, const uint32_t *node_host)
         node->sim = sim;
         node->idx = i;
         node->host = NULL == node_host ? i % sim->config.host_count : node_host[i];
-        node->clock = (r2_clock_t){sim_clock_now_ns, sim_clock_random_u64, node};
+        node->clock = (r2_clock_t){.now_ns = sim_clock_now_ns,
+                                   .random_u64 = sim_clock_random_u64,
+                                   .arg = node,
+                                   .cpu_time = sim_clock_cpu_time};
         r2_prng_seed(&node->prng, r2_prng_u64(&sim->prng));
     }
 }

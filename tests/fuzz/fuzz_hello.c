@@ -182,7 +182,7 @@ static void act(trial_t *trial, fuzz_input_t *input, r2_hello_role_t role)
 /* Input: an address, which end the driver is, then what the other end does. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    static const r2_clock_t clock = {trial_now, trial_random, NULL};
+    static const r2_clock_t clock = {.now_ns = trial_now, .random_u64 = trial_random};
     static const r2_log_t log = {.level = -1};
     fuzz_input_t input = {data, bytes};
     trial_t trial = {.fd = -1};

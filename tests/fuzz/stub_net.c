@@ -175,7 +175,7 @@ static stub_net_t *stub_net_make(uint32_t size, const uint8_t *inbox)
     }
     r2_params_init(&stub->params);
     stub->params.unexpected_bytes = 65536;
-    stub->clock = (r2_clock_t){stub_now, stub_random, stub};
+    stub->clock = (r2_clock_t){.now_ns = stub_now, .random_u64 = stub_random, .arg = stub};
     stub->log.level = R2_LOG_DEBUG; /* so that the text is made, too */
     stub->log.fn = stub_quiet;
     stub->time_ns = R2_NS_PER_S;

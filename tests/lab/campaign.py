@@ -69,7 +69,7 @@ class Draw:
     def draw_params(dice, floats):
         """Parameters that differ from the defaults. Sums of floats have equal bits all through the
         job, so with them no algorithm by name whose order of reduction depends on the rails."""
-        algorithms = ("direct", "exchange", "weighted", "recursive-doubling", "ring",
+        algorithms = ("direct", "exchange", "linear", "weighted", "recursive-doubling", "ring",
                       *(() if floats else ("r2",)))
         choices = {
             "chunk_max_bytes": (8192, 32768), "heal_min_ms": (20, 100, 500),

@@ -17,6 +17,7 @@ HOSTS = ["test_schedule_hosts"]
 ROWS = ["test_exec_rows"]
 OVERLAP = ["test_sim_gpu"]
 TELL = ["test_sim_health", "rails_that_tell*"]
+CROWDED = ["test_sim_health", "crowded_ranks*"]
 
 MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
     ("calls-of-a-stopped-peer-bar-others", "ctx/p2p.c",
@@ -132,6 +133,21 @@ MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
      "        return false;", TELL),
     ("slow-rails-find-programs-of-fast-ones", "ctx/plan_env.c",
      " ^ (r2_cost_is_slow(&env->cost) ? 1 : 0);", ";", TELL),
+    ("crowded-ranks-find-programs-of-others", "ctx/plan_env.c",
+     "        cost = 0 != env->cost.crowded ? 2 : 0;", "        cost = 0;", CROWDED),
+    ("crowds-are-told-to-nobody", "ctx/estimator.c",
+     "    if (known->crowded != used->crowded) {", "    if (false) {", CROWDED),
+    ("a-crowd-is-believed-at-once", "ctx/estimator.c",
+     "#define R2_CROWDED_WINDOWS 4u", "#define R2_CROWDED_WINDOWS 1u", ["test_agree"]),
+    ("threads-are-mixed-up", "ctx/estimator.c",
+     "    if (now->thread != from.thread) {", "    if (false) {", ["test_agree"]),
+    ("a-linear-allreduce-where-hosts-have-several-ranks", "plan/allreduce_linear.c",
+     " && 1 == r2_bcast_hosts(input).most", "", HOSTS),
+    ("crowded-ranks-of-slow-rails-go-through-one", "plan/bcast_levels.c",
+     "           r2_slowest_mbytes_per_s(input) >= messages * r2_threshold_crowded_mbytes_per_s;",
+     "           true;", HOSTS),
+    ("a-crowded-host-folds-in-pieces", "plan/host_fold.c",
+     "        weights[b] = !whole", "        weights[b] = true", HOSTS),
     ("a-reduce-in-place-loses-the-root-s-own", "plan/reduce_linear.c",
      "input->in_place && input->rank != input->size - 1;", "false;", ["test_schedule"]),
     ("a-linear-reduce-where-hosts-have-several-ranks", "plan/reduce_linear.c",

@@ -50,6 +50,7 @@ static const struct {
     SETTING("keep", SETTING_PERCENT, sim.keep_ppm),
     SETTING("retry", SETTING_TIME, sim.retry_max_ns),
     SETTING("batch", SETTING_NUMBER, sim.batch),
+    SETTING("crowded", SETTING_PERCENT, sim.crowded_ppm),
     SETTING("jitter", SETTING_TIME, jitter_ns),
     SETTING("first-seq", SETTING_NUMBER, first_seq),
     SETTING("rdma", SETTING_NUMBER, rdma_hosts),

@@ -26,6 +26,7 @@
  *            told BYTES/S (what NICs tell of themselves; else it is the rate)
  *            rate BYTES/S | latency T | socket BYTES | receive BYTES | retry T | batch N
  *            keep PERCENT (data that outlives its endpoint) | jitter T (until a woken rank runs)
+ *            crowded PERCENT (of their time ranks wait for a processor, as they tell)
  *            gpu BYTES/S (all buffers are in its memory; so fast are copies, each way)
  *            first-seq N | param NAME VALUE | rdma N (hosts before hN offer lanes over RDMA)
  *            hello-loss PERCENT | backlog N (connections that the accept queue of a listener holds)

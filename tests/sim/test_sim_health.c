@@ -214,6 +214,35 @@ static void rails_that_tell_too_much_are_agreed_on(void **state)
     }
 }
 
+/* Ranks that wait for processors: all agree on that, once, go through one rank from then on, and
+ * get the same bits. Who waits a little does not. */
+static void crowded_ranks_are_agreed_on(void **state)
+{
+    static const struct {
+        const char *waits;
+        bool crowded;
+    } cases[] = {{"", false}, {"crowded 12%;", false}, {"crowded 50%;", true}};
+    static const char machine[] = "hosts 4; rails 4; rate 1000000000; latency 50us; seed 7;";
+    static const char program[] = "coll allreduce f64 8192 times=2000; coll bcast f64 8192 times=4;"
+                                  "coll reduce f64 90000 times=4;";
+    uint64_t digest = 0;
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(cases); ++i) {
+        char source[512];
+        scenario_result_t result;
+
+        snprintf(source, sizeof(source), "%s %s %s", machine, cases[i].waits, program);
+        result = run(source);
+        digest = 0 == i ? result.digest : digest;
+        assert_int_equal(result.digest, digest);
+        assert_int_equal(result.cost.crowded, cases[i].crowded);
+        assert_int_equal(result.counters.map_syncs, cases[i].crowded ? 4 : 0);
+        assert_int_equal(result.counters.epochs, 0);
+        assert_int_equal(result.counters.plans, 4 * (3 + (cases[i].crowded ? 2 : 0)));
+    }
+}
+
 /* Short calls take as long as is predicted: a step is more than half a round trip where ranks wake
  * up late. */
 static void steps_are_those_of_short_calls(void **state)
@@ -452,6 +481,7 @@ int main(void)
         cmocka_unit_test(repeated_calls_plan_once_for_each_map),
         cmocka_unit_test(predictions_are_made_from_what_was_seen),
         cmocka_unit_test(rails_that_tell_too_much_are_agreed_on),
+        cmocka_unit_test(crowded_ranks_are_agreed_on),
         cmocka_unit_test(steps_are_those_of_short_calls),
         cmocka_unit_test(steps_are_not_the_work_of_others),
         cmocka_unit_test(medium_calls_show_latency), cmocka_unit_test(a_series_is_one_call),

@@ -34,7 +34,7 @@ static inline uint64_t t_random(void *arg)
     return 4;
 }
 
-static const r2_clock_t t_clock = {t_now, t_random, NULL};
+static const r2_clock_t t_clock = {.now_ns = t_now, .random_u64 = t_random};
 static r2_log_t t_log = {.level = R2_LOG_ERROR};
 
 #endif

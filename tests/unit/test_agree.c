@@ -206,6 +206,69 @@ static void rates_of_fast_rails_are_exact(void **state)
     assert_int_equal(world->estimator.cost.rate_ppm, RANKS * bytes / 190);
 }
 
+/** What rank 0's thread has of the processors, as the test has it. */
+static r2_cpu_time_t cores;
+
+static uint64_t t_now(void *arg)
+{
+    (void) arg;
+    return world->core.net.now_ns;
+}
+
+static bool t_cores(void *arg, r2_cpu_time_t *time_p)
+{
+    (void) arg;
+    *time_p = cores;
+    return true;
+}
+
+/* So many windows, in each of which the thread runs and waits for so long. */
+static void pass_windows(uint32_t windows, uint64_t ran_ns, uint64_t waited_ns)
+{
+    const r2_schedule_t none = {.op_count = 0};
+
+    for (uint32_t i = 0; i < windows; ++i) {
+        cores.ran_ns += ran_ns;
+        cores.waited_ns += waited_ns;
+        world->core.net.now_ns += 50 * R2_NS_PER_MS;
+        r2_observe_called(world->core.observers, &none, RANKS, 0);
+    }
+}
+
+/* Four windows in a row, then eight of another kind; others break the row. */
+static void crowds_are_believed_after_a_while(void **state)
+{
+    static const r2_clock_t clock = {.now_ns = t_now, .cpu_time = t_cores};
+    const uint64_t ms = R2_NS_PER_MS;
+    const r2_cost_params_t *cost = &world->estimator.cost;
+
+    (void) state;
+    cores = (r2_cpu_time_t){.thread = 7};
+    world->core.clock = &clock;
+    world->estimator.given.alpha_ns = 1000;
+    pass_windows(1, 30 * ms, 10 * ms); /* tells where to count from */
+    pass_windows(3, 30 * ms, 10 * ms);
+    pass_windows(1, 40 * ms, 10 * ms); /* neither */
+    pass_windows(3, 20 * ms, 30 * ms);
+    pass_windows(9, 5 * ms, 4 * ms); /* too little to say anything */
+    pass_windows(3, 20 * ms, 30 * ms);
+    cores.thread = 8; /* another thread makes the calls */
+    pass_windows(4, 20 * ms, 30 * ms);
+    assert_int_equal(cost->crowded, 0);
+    assert_false(r2_estimator_wanted(&world->estimator, world->agree->env));
+    pass_windows(1, 20 * ms, 30 * ms);
+    assert_int_equal(cost->crowded, 1);
+    assert_true(r2_estimator_wanted(&world->estimator, world->agree->env));
+    pass_windows(7, 45 * ms, 5 * ms);
+    assert_int_equal(cost->crowded, 1);
+    pass_windows(1, 45 * ms, 5 * ms);
+    assert_int_equal(cost->crowded, 0);
+    pass_windows(15, 0, 50 * ms);
+    assert_int_equal(cost->crowded, 0);
+    pass_windows(1, 0, 50 * ms);
+    assert_int_equal(cost->crowded, 1);
+}
+
 static void a_sync_that_cannot_start_is_told(void **state)
 {
     (void) state;
@@ -311,6 +374,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(who_knows_more_has_a_sync_first, setup, teardown),
         cmocka_unit_test_setup_teardown(rates_of_fast_rails_are_exact, setup, teardown),
+        cmocka_unit_test_setup_teardown(crowds_are_believed_after_a_while, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sync_that_cannot_start_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sync_that_fails_at_once_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(what_waits_fails_when_all_is_aborted, setup, teardown),

@@ -43,7 +43,9 @@ static void file_is_read(void **state)
     assert_int_equal(cost.alpha_ns, 4000);
     assert_int_equal(cost.reduce_mbytes_per_s[R2_MEM_HOST], 9000);
     assert_int_equal(cost.rate_ppm, 900000);
-    assert_int_equal(find("alpha_ns 4294967295\n", &cost), R2_OK);
+    assert_int_equal(cost.crowded, 0);
+    assert_int_equal(find("alpha_ns 4294967295\ncrowded 1\n", &cost), R2_OK);
+    assert_int_equal(cost.crowded, 1);
     assert_int_equal(cost.alpha_ns, UINT32_MAX);
     assert_true(cost.reduce_mbytes_per_s[R2_MEM_HOST] > 0); /* measured */
 }
@@ -53,7 +55,7 @@ static void wrong_lines_are_named(void **state)
     static const char *const lines[] = {"alpha_ns",    "alpha_ns 0",   "alpha_ns -1",
                                          "alpha_ns 4294967296", "alpha_ns 1x", "alpha_ns 1 2",
                                          "beta 1",       "99999999999999999999"};
-    r2_cost_params_t cost = {1, 2, {3}};
+    r2_cost_params_t cost = {1, 2, {3}, 0};
 
     (void) state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); ++i) {

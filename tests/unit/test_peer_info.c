@@ -243,15 +243,15 @@ static void refusals_travel(void **state)
 static void cost_travels(void **state)
 {
     const r2_cost_params_t cost = {.alpha_ns = 0x01020304, .rate_ppm = 990000,
-                                   .reduce_mbytes_per_s = {8000}};
+                                   .reduce_mbytes_per_s = {8000}, .crowded = 1};
     const r2_cost_params_t usual = {.alpha_ns = 0};
     uint8_t bytes[R2_PEER_COST_BYTES];
     r2_cost_params_t read;
 
     (void) state;
-    assert_int_equal(r2_hosts_cost_encode(&cost, bytes), 12);
+    assert_int_equal(r2_hosts_cost_encode(&cost, bytes), 16);
     assert_int_equal(bytes[0], 4); /* little endian */
-    r2_hosts_cost_decode(bytes, 12, &read);
+    r2_hosts_cost_decode(bytes, 16, &read);
     assert_memory_equal(&read, &cost, sizeof(cost));
     assert_int_equal(r2_hosts_cost_encode(&usual, bytes), 0);
     r2_hosts_cost_decode(bytes, 0, &read);

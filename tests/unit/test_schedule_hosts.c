@@ -298,6 +298,89 @@ static void test_slow_rails_share_the_root_s_work(void **state)
     assert_string_not_equal("linear", chosen_on_fast_rails(R2_COLL_REDUCE, 40000, 0, 2));
 }
 
+/** @param told_mbytes_per_s of each of four rails. @param full ranks on the last of four hosts. */
+static const char *chosen_where_crowded(r2_coll_kind_t kind, uint64_t bytes,
+                                        uint32_t told_mbytes_per_s, int32_t full)
+{
+    const r2_case_t chosen = {kind, NULL};
+    r2_plan_input_t input = r2_case_input(&chosen, 3 + full, bytes / 8, 8);
+    r2_topology_t topology;
+    const char *name;
+
+    assert_int_equal(R2_OK, r2_topology_init(&topology, 4, 4, input.size, told_mbytes_per_s));
+    for (int32_t rank = 0; rank < input.size; ++rank) {
+        topology.host_of[rank] = (uint32_t) r2_min(rank, 3);
+    }
+    input.topology = &topology;
+    input.cost.crowded = 1;
+    input.chunk_min_bytes = 8192;
+    input.chunk_max_bytes = 131072;
+    input.scratch_bytes = 16777216;
+    name = r2_plan_choose(&input);
+    r2_topology_set_capacity(&topology, 1, 2, 0);
+    /* whatever is broken */
+    assert_int_equal(0 == strcmp(name, "linear"), 0 == strcmp(r2_plan_choose(&input), "linear"));
+    r2_topology_fini(&topology);
+    return name;
+}
+
+/** Where ranks wait for processors one rank does all the work, if rails carry it, and nothing in
+ * place of another tree. */
+static void test_crowded_ranks_go_through_one(void **state)
+{
+    const r2_coll_kind_t kinds[] = {R2_COLL_ALLREDUCE, R2_COLL_REDUCE, R2_COLL_BCAST};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(kinds); ++i) {
+        assert_string_equal("linear", chosen_where_crowded(kinds[i], 20000, 1250, 1));
+        assert_string_equal("linear", chosen_where_crowded(kinds[i], 1 << 20, 1250, 1));
+        assert_string_not_equal("linear", chosen_where_crowded(kinds[i], (1 << 20) + 8, 1250, 1));
+        assert_string_equal("linear", chosen_where_crowded(kinds[i], 1 << 20, 750, 1));
+        assert_string_not_equal("linear", chosen_where_crowded(kinds[i], 1 << 20, 749, 1));
+    }
+    assert_string_equal("recursive-doubling",
+                        chosen_where_crowded(R2_COLL_ALLREDUCE, 8192, 1250, 1));
+    assert_string_equal("binomial", chosen_where_crowded(R2_COLL_REDUCE, 16384, 1250, 1));
+    assert_string_equal("hierarchical", chosen_where_crowded(R2_COLL_ALLREDUCE, 1 << 20, 1250, 4));
+}
+
+/** Two levels where ranks are crowded: one rank of each host, and the first host folds all. */
+static void test_crowded_hosts_fold_at_one(void **state)
+{
+    const r2_case_t folding = {R2_COLL_ALLREDUCE, "hierarchical"};
+    r2_plan_input_t input = r2_case_input(&folding, 4, 4096, 8);
+    uint64_t messages[4] = {0, 0, 0, 0};
+
+    (void) state;
+    for (uint32_t i = 0; i < 4; ++i) {
+        r2_topology_t topology;
+
+        placement_init(&topology, 0);
+        input.topology = &topology;
+        input.scratch_bytes = 1 << 20;
+        input.chunk_min_bytes = 8192;
+        input.chunk_max_bytes = 131072;
+        input.cost.crowded = i % 2;
+        input.count = i < 2 ? 4096 : 8193;
+        for (input.rank = 0; input.rank < input.size; ++input.rank) {
+            r2_schedule_t schedule;
+
+            assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
+            for (uint32_t op = 0; op < schedule.op_count; ++op) {
+                messages[i] += R2_OP_SEND == schedule.ops[op].kind;
+            }
+            r2_schedule_fini(&schedule);
+        }
+        input.rank = 0;
+        r2_case_check(&input, 0);
+        r2_case_check(&input, 0x5a5a96695a5a9669u);
+        r2_topology_fini(&topology);
+    }
+    assert_int_equal(messages[0], 24);
+    assert_int_equal(messages[1], 6);
+    assert_int_equal(messages[2], messages[3]); /* longer ones stay as they are */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,7 +388,9 @@ int main(void)
         cmocka_unit_test(test_allgather_crosses_once),
         cmocka_unit_test(test_reductions_cross_once),
         cmocka_unit_test(test_reduce_minds_pairs),
-        cmocka_unit_test(test_slow_rails_share_the_root_s_work)};
+        cmocka_unit_test(test_slow_rails_share_the_root_s_work),
+        cmocka_unit_test(test_crowded_ranks_go_through_one),
+        cmocka_unit_test(test_crowded_hosts_fold_at_one)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

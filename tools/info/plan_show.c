@@ -108,10 +108,11 @@ static void plan_text_cost(const info_plan_result_t *result, FILE *out)
 
     fprintf(out,
             "  a step takes %.1f us%s, rails give %.4g %% of their rates, reductions %" PRIu32
-            " MB/s%s\n",
+            " MB/s%s%s\n",
             cost.alpha_ns / 1e3, 0 == given->alpha_ns ? " (usual)" : "",
             result->topo.derating * 100, cost.reduce_mbytes_per_s[R2_MEM_HOST],
-            0 == given->reduce_mbytes_per_s[R2_MEM_HOST] ? " (usual)" : "");
+            0 == given->reduce_mbytes_per_s[R2_MEM_HOST] ? " (usual)" : "",
+            0 == given->crowded ? "" : ", ranks wait for processors");
 }
 
 int info_plan_text(const info_plan_result_t *result, FILE *out)
@@ -240,6 +241,7 @@ static void json_cost(r2_json_t *json, const r2_cost_params_t *cost)
         r2_json_real(json, rows[i].key,
                      0 == rows[i].number ? INFINITY : rows[i].number * rows[i].unit);
     }
+    r2_json_bool(json, "crowded", 0 != cost->crowded);
     r2_json_close(json, '}');
 }
 

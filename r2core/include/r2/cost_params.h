@@ -20,6 +20,7 @@ typedef struct r2_cost_params {
     uint32_t alpha_ns; /* of one step, whatever its length */
     uint32_t rate_ppm; /* what rails give, in millionths of what the topology says of them */
     uint32_t reduce_mbytes_per_s[R2_MEM_RATED_COUNT]; /* of one rank */
+    uint32_t crowded; /* 1: ranks wait for processors that others use; 0: not, or not known */
 } r2_cost_params_t;
 
 /* Rails that give less than 1/x of what is told of them: plans take them for that fast. */
