@@ -199,7 +199,7 @@ r2_status_t r2_coll_local_create(r2_comm_t *comm)
         return R2_ERR_NO_MEMORY;
     }
     local->comm = comm;
-    local->has_cores = r2_ctx_has_cores(ctx);
+    local->has_cores = r2_hosts_have_cores(ctx->hosts, ctx->core.net.rank);
     local->forced = r2_coll_local_forced(&ctx->core.params);
     r2_segment_lay_out(&local->team.segment, comm->size, comm->rank);
     comm->local = local;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "ctx/host_id.h"
@@ -158,15 +159,15 @@ static uint64_t r2_hosts_machine(const r2_hosts_t *hosts, uint32_t rank)
     return host < hosts->host_count ? 1 + (uint64_t) hosts->hosts[host].machine : 0;
 }
 
-uint32_t r2_hosts_neighbours(const r2_hosts_t *hosts, uint32_t rank)
+bool r2_hosts_have_cores(const r2_hosts_t *hosts, uint32_t rank)
 {
     const uint64_t machine = r2_hosts_machine(hosts, rank);
-    uint32_t count = 0;
+    long processes = 0;
 
-    for (uint32_t i = 0; 0 != machine && i < hosts->rank_count; ++i) {
-        count += machine == r2_hosts_machine(hosts, i) ? 1 : 0;
+    for (uint32_t i = 0; i < hosts->rank_count; ++i) {
+        processes += machine == r2_hosts_machine(hosts, i) ? 1 : 0;
     }
-    return count;
+    return processes <= sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 bool r2_hosts_together(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size)

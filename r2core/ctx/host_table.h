@@ -13,8 +13,8 @@
 /** Looks all processes of the job up. @return R2_OK, R2_ERR_NO_MEMORY, or the error of a lookup. */
 r2_status_t r2_hosts_create(r2_net_t *net, r2_hosts_t **hosts_p);
 void r2_hosts_destroy(r2_hosts_t *hosts);
-/** @return how many processes are on a process's machine, itself included; 0: it does not run r2. */
-uint32_t r2_hosts_neighbours(const r2_hosts_t *hosts, uint32_t rank);
+/** True if each process of the job on the machine of this one can have a processor. */
+bool r2_hosts_have_cores(const r2_hosts_t *hosts, uint32_t rank);
 /** True if no NIC lies between these processes. @param ranks [size]. */
 bool r2_hosts_together(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size);
 

@@ -7,6 +7,7 @@
 #ifndef R2_CTX_STATE_H
 #define R2_CTX_STATE_H
 
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "ctx/comm.h"
@@ -71,9 +72,6 @@ void r2_upcalls_bind(r2_ctx_t *ctx);
  * r2_consent_of(), R2_ERR_SYSTEM (no key). */
 r2_status_t r2_ctx_admit(r2_ctx_t *ctx, r2_user_t user);
 
-/** Each process of the job on this machine can have a processor. All hosts are known. */
-bool r2_ctx_has_cores(const r2_ctx_t *ctx);
-
 /* start.c */
 /**
  * Instead of r2_ctx_create(): tells all processes that this one takes no part, and the user why.
@@ -119,7 +117,14 @@ r2_wait_next_t r2_wait_pass(r2_ctx_t *ctx, r2_wait_t *wait);
  * Between two looks. Lets others have the processor if processes of the job share it, or the user
  * wants so. Whoever else works on this host would keep it for some milliseconds.
  */
-void r2_wait_poll(const r2_ctx_t *ctx);
+static inline void r2_wait_poll(const r2_ctx_t *ctx)
+{
+    const bool *yields = ctx->config.yields;
+
+    if (atomic_load_explicit(&ctx->crowded, memory_order_relaxed) || (NULL != yields && *yields)) {
+        (void) sched_yield();
+    }
+}
 
 /* service.c */
 /** Starts the thread: all sources are known, and files opened. */

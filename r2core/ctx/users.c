@@ -8,7 +8,6 @@
 
 #include <sodium.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "ctx/coll_local.h"
 #include "ctx/p2p_state.h"
@@ -57,12 +56,6 @@ r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user)
     return status;
 }
 
-bool r2_ctx_has_cores(const r2_ctx_t *ctx)
-{
-    return (long) r2_hosts_neighbours(ctx->hosts, ctx->core.net.rank) <=
-           sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 /* Who lives where, asked once. */
 static r2_status_t r2_ctx_find_hosts(r2_ctx_t *ctx)
 {
@@ -70,7 +63,8 @@ static r2_status_t r2_ctx_find_hosts(r2_ctx_t *ctx)
 
     if (NULL == ctx->hosts) {
         status = r2_hosts_create(&ctx->core.net, &ctx->hosts);
-        atomic_store(&ctx->crowded, R2_OK == status && !r2_ctx_has_cores(ctx));
+        atomic_store(&ctx->crowded,
+                     R2_OK == status && !r2_hosts_have_cores(ctx->hosts, ctx->core.net.rank));
     }
     return status;
 }

@@ -6,7 +6,6 @@
  */
 #include "r2_config.h"
 
-#include <sched.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -80,15 +79,6 @@ r2_wait_next_t r2_wait_pass(r2_ctx_t *ctx, r2_wait_t *wait)
         return R2_WAIT_POLL;
     }
     return R2_WAIT_SLEEP;
-}
-
-void r2_wait_poll(const r2_ctx_t *ctx)
-{
-    const bool *yields = ctx->config.yields;
-
-    if (atomic_load_explicit(&ctx->crowded, memory_order_relaxed) || (NULL != yields && *yields)) {
-        (void) sched_yield();
-    }
 }
 
 /* @return how it ended. */
