@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Deadline in thirds of the failure timeout: attempts at 0, 1 and 2 thirds; a witness that is asked
- * last needs three thirds for its probe; the rest is for its notices. */
-#define R2_INVESTIGATION_THIRDS 10
+/* Deadline in halves of the failure timeout: attempts at 0, 1 and 2 halves; a witness that is asked
+ * last needs two halves for its probe; the rest is for its notices. */
+#define R2_INVESTIGATION_HALVES 7
 #define R2_INVESTIGATION_LONG   8 /* times longer where the rail was soon back the last time */
 
 static r2_investigation_t *r2_investigation_by_id(r2_health_t *health, uint64_t id)
@@ -65,13 +65,13 @@ static bool r2_investigation_is_back(const r2_health_t *health, uint32_t host, u
                                   settled_ns + r2_health_ms(health->params.flap_period_ms);
 }
 
-static uint64_t r2_investigation_third_ns(const r2_health_t *health, uint32_t host, uint32_t rail,
-                                          uint64_t now_ns)
+static uint64_t r2_investigation_half_ns(const r2_health_t *health, uint32_t host, uint32_t rail,
+                                         uint64_t now_ns)
 {
     const bool back = r2_investigation_is_back(health, host, rail, now_ns) ||
                       r2_investigation_is_back(health, health->own_host, rail, now_ns);
 
-    return r2_health_ms(health->params.failure_timeout_ms) / 3 * (back ? R2_INVESTIGATION_LONG : 1);
+    return r2_health_ms(health->params.failure_timeout_ms) / 2 * (back ? R2_INVESTIGATION_LONG : 1);
 }
 
 /*
@@ -88,8 +88,8 @@ static bool r2_investigation_begin(r2_health_t *health, r2_investigation_t *at, 
         return false;
     }
     at->begun_ns = now_ns;
-    at->third_ns = r2_investigation_third_ns(health, host, rail, now_ns);
-    at->deadline_ns = now_ns + at->third_ns * R2_INVESTIGATION_THIRDS;
+    at->half_ns = r2_investigation_half_ns(health, host, rail, now_ns);
+    at->deadline_ns = now_ns + at->half_ns * R2_INVESTIGATION_HALVES;
     at->witness = r2_investigation_witness(health, host, rail, R2_NOBODY);
     at->second = R2_NOBODY == at->witness
                      ? R2_NOBODY
@@ -318,7 +318,7 @@ void r2_investigation_tick(r2_health_t *health, uint64_t now_ns)
             if (at->attempts < R2_ATTEMPTS) {
                 r2_queries_put(health, at);
             }
-            at->next_ns = at->attempts < R2_ATTEMPTS ? now_ns + at->third_ns : at->deadline_ns;
+            at->next_ns = at->attempts < R2_ATTEMPTS ? now_ns + at->half_ns : at->deadline_ns;
             r2_investigation_weigh(health, at, now_ns);
         }
     }

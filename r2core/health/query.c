@@ -17,10 +17,9 @@ static void r2_query_probe(r2_health_t *health, r2_investigation_t *investigatio
     r2_tally_t *tally = &investigation->tally[query];
 
     ++tally->sent;
-    /* all attempts have time until the last one is over, which has three thirds: a slow rail's
-     * queues may delay them */
+    /* all attempts have time until the last one is over: a slow rail's queues may delay them */
     if (!r2_probes_start(health, host, rail,
-                         (R2_ATTEMPTS + 2 - investigation->attempts) * investigation->third_ns,
+                         (R2_ATTEMPTS + 1 - investigation->attempts) * investigation->half_ns,
                          &what)) {
         ++tally->unable;
     }

@@ -56,22 +56,6 @@ static void silent_drops_are_known_by_all(void **state)
     known_by_all("drop-out h1 rail2", "pass h1 rail2", "");
 }
 
-/* One timeout until it is suspected, five thirds until all have failed to get an answer, and some
- * milliseconds for words between hosts. */
-static void silent_drops_are_known_soon(void **state)
-{
-    (void) state;
-    for (uint32_t seed = 0; seed < 8; ++seed) {
-        char source[512];
-
-        snprintf(source, sizeof(source),
-                 MACHINE "seed %u; at 100ms drop h1 rail2; expect-map h1 rail2 0 at 240ms;"
-                         "coll allreduce f64 500000 times=8;",
-                 seed);
-        run(source);
-    }
-}
-
 static void notices_may_get_lost(void **state)
 {
     (void) state;
@@ -474,7 +458,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(carrier_loss_is_known_by_all),
         cmocka_unit_test(silent_drops_are_known_by_all),
-        cmocka_unit_test(silent_drops_are_known_soon),
         cmocka_unit_test(notices_may_get_lost),
         cmocka_unit_test(repairs_are_noticed_soon),
         cmocka_unit_test(plans_change_together_and_bits_stay),
