@@ -288,6 +288,13 @@ void r2_net_own_rail(r2_net_t *net, uint32_t rail_idx, bool dead, uint64_t retry
     }
 }
 
+bool r2_net_reaches(const r2_net_t *net, uint32_t rank)
+{
+    const r2_link_t *link = net->links[rank];
+
+    return NULL != link && r2_link_has_lane(link);
+}
+
 void r2_net_heard(r2_net_t *net, uint32_t rank)
 {
     if (rank < net->size && NULL != net->links[rank]) {
@@ -346,6 +353,9 @@ void r2_net_rail_changes(r2_net_t *net, size_t rail_idx)
     r2_rail_t *rail = &net->rails[rail_idx];
 
     net->now_ns = r2_now_ns(net->clock);
+    if (rail->nic.rdma_lost) {
+        r2_rail_lost(rail);
+    }
     for (uint32_t rank = 0; rank < net->size; ++rank) {
         r2_link_t *link = net->links[rank];
 
@@ -354,7 +364,7 @@ void r2_net_rail_changes(r2_net_t *net, size_t rail_idx)
             const r2_lane_conn_t *conn = NULL != lane->conn ? lane->conn : lane->connect.call;
 
             if (lane->rail == rail && lane->connect.can_rdma && !r2_lane_is_down(lane) &&
-                NULL != conn && conn->worker->is_rdma == rail->nic.rdma_lost) {
+                NULL != conn && conn->worker->is_rdma != r2_lane_wants_rdma(lane)) {
                 r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
                 lane->connect.retry_ns = net->now_ns;
             }

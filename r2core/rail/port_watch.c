@@ -18,6 +18,8 @@
 #define R2_PORT_EVENTS_MAX   64 /* of one poll: a storm of news does not stop the engine */
 #define R2_PORT_PAUSE_NS     (100 * R2_NS_PER_MS) /* opening takes milliseconds */
 #define R2_PORT_PAUSE_MAX_NS (2 * R2_NS_PER_S)    /* after five attempts, within 3.1 s */
+/* Who dies so soon after it was back is given up at once. */
+#define R2_PORT_TRUSTED_NS (10 * R2_NS_PER_S)
 
 static r2_status_t r2_port_watch_open(r2_port_watch_t *watch)
 {
@@ -71,8 +73,19 @@ void r2_port_watch_stop(r2_port_watch_t *watch)
 static void r2_port_watch_dies(r2_port_watch_t *watch, uint64_t now_ns)
 {
     r2_port_watch_close(watch);
-    watch->pause_ns = R2_PORT_PAUSE_NS;
+    watch->is_lost =
+        watch->is_lost || (0 != watch->back_ns && now_ns - watch->back_ns < R2_PORT_TRUSTED_NS);
+    watch->pause_ns = watch->is_lost ? R2_PORT_PAUSE_MAX_NS : R2_PORT_PAUSE_NS;
     watch->retry_ns = now_ns + watch->pause_ns;
+}
+
+/* A port that does not work is no reason to leave TCP. */
+static void r2_port_watch_comes_back(r2_port_watch_t *watch, uint64_t now_ns)
+{
+    if (watch->is_lost && R2_NIC_WORKS == r2_port_watch_outage(watch)) {
+        watch->is_lost = false;
+        watch->back_ns = now_ns;
+    }
 }
 
 static bool r2_port_watch_retry(r2_port_watch_t *watch, uint64_t now_ns)
@@ -81,7 +94,7 @@ static bool r2_port_watch_retry(r2_port_watch_t *watch, uint64_t now_ns)
         return false;
     }
     if (R2_OK == r2_port_watch_open(watch)) {
-        watch->is_lost = false;
+        r2_port_watch_comes_back(watch, now_ns);
         return true;
     }
     watch->pause_ns = r2_min(2 * watch->pause_ns, (uint64_t) R2_PORT_PAUSE_MAX_NS);
@@ -118,6 +131,7 @@ bool r2_port_watch_poll(r2_port_watch_t *watch, uint64_t now_ns)
     }
     if (asks || gids) { /* some drivers say nothing else of a port that works again */
         watch->state = r2_port_verbs_state(watch->verbs);
+        r2_port_watch_comes_back(watch, now_ns);
     }
     return asks || gids;
 }
@@ -126,6 +140,7 @@ void r2_port_watch_ask(r2_port_watch_t *watch)
 {
     if (NULL != watch->verbs && R2_NIC_PORT_DOWN == r2_port_watch_outage(watch)) {
         watch->state = r2_port_verbs_state(watch->verbs);
+        watch->is_lost = watch->is_lost && R2_NIC_WORKS != r2_port_watch_outage(watch);
     }
 }
 

@@ -20,7 +20,9 @@ typedef struct r2_port_watch {
     r2_port_state_t state;
     int epoll_fd;                /* borrowed: gets the descriptor of what is open */
     uint64_t retry_ns, pause_ns; /* a dead device is not opened before; between two attempts */
-    bool is_lost;                /* it was tried in vain for 3 s, and is tried on */
+    /* it was tried in vain for 3 s, or died soon after it was back, and is tried on */
+    bool is_lost;
+    uint64_t back_ns; /* when it was lost last, and is back since; 0: never */
 } r2_port_watch_t;
 
 /**

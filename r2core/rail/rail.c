@@ -192,6 +192,18 @@ void r2_rail_moved(r2_rail_t *rail, int gid_index)
     }
 }
 
+void r2_rail_lost(r2_rail_t *rail)
+{
+    r2_rail_device_t *device = rail->devices, *next;
+
+    for (; NULL != device; device = next) {
+        next = device->next;
+        if (device->is_rdma && !device->is_dead) {
+            r2_rail_device_dies(rail, device);
+        }
+    }
+}
+
 void r2_rail_doubt(r2_rail_worker_t *worker, r2_status_t status)
 {
     if (worker->is_rdma && R2_ERR_NO_DEVICE == status) {

@@ -105,6 +105,8 @@ r2_status_t r2_rail_connect(r2_rail_worker_t *worker, r2_tp_ep_t *ep, uint32_t p
 /** The NIC's address is at another place in the port's table of GIDs: what was opened by the old
  * one gets no new lanes. */
 void r2_rail_moved(r2_rail_t *rail, int gid_index);
+/** Its RDMA device stays dead: nothing that was opened of it gets new lanes, or is waited for. */
+void r2_rail_lost(r2_rail_t *rail);
 /** Gives a user back. Unused old workers are destroyed by r2_rail_reap(). */
 void r2_rail_put(r2_rail_worker_t *worker);
 /** Destroys workers that are not used, but for the newest of each transport where lanes share one.
