@@ -8,6 +8,7 @@
 
 #include "ctx/coll_local.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -146,7 +147,7 @@ static r2_status_t r2_coll_local_doubt(struct r2_coll_local *local, int32_t memb
     }
     if (R2_OK == status && now_ns - local->since_ns >= R2_LOCAL_ARM_NS &&
         !r2_coll_local_arm(local, member)) {
-        r2_wait_poll(ctx);
+        (void) sched_yield();
         return R2_OK;
     }
     return R2_OK == status ? R2_IN_PROGRESS : status;
@@ -168,7 +169,11 @@ static r2_status_t r2_coll_local_pause(void *arg, int32_t member, uint32_t turn)
         local->quiet = 0;
         (void) r2_ctx_progress(ctx);
     }
-    r2_wait_poll(ctx);
+    if (now_ns - local->since_ns < ctx->core.params.spin_us * R2_NS_PER_US) {
+        r2_wait_poll(ctx);
+    } else {
+        (void) sched_yield(); /* who is waited for may be bound to the same processor */
+    }
     return R2_OK;
 }
 
