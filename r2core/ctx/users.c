@@ -163,7 +163,7 @@ bool r2_ctx_is_gone(r2_ctx_t *ctx, uint32_t rank)
         return false;
     }
     r2_core_enter(&ctx->core);
-    gone = r2_ctx_health_says_gone(ctx->health, rank);
+    gone = r2_ctx_health_says_gone(ctx->health, rank) && !r2_net_reaches(&ctx->core.net, rank);
     r2_core_leave(&ctx->core);
     return gone;
 }

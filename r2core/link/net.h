@@ -308,6 +308,8 @@ uint64_t r2_net_connection(const r2_net_t *net, uint32_t rank, uint32_t peer_rai
 /** When any lane to the process but that of the rail last had something acknowledged; 0: never. */
 uint64_t r2_net_delivered_beside_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx);
 void r2_net_probed(r2_net_t *net, uint64_t id, r2_probe_answer_t answer);
+/** True if a lane to a process is up, or was until now. */
+bool r2_net_reaches(const r2_net_t *net, uint32_t rank);
 /** An out-of-band message of a process came: it lives. */
 void r2_net_heard(r2_net_t *net, uint32_t rank);
 

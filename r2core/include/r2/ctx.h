@@ -89,7 +89,7 @@ R2_EXPORT r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user);
 
 /** How many processes of the job are known to be gone. Only grows. Any thread; cheap. */
 R2_EXPORT uint32_t r2_ctx_gone_count(const r2_ctx_t *ctx);
-/** Is this one among them? @param rank in the job. Any thread. */
+/** Is this one among them, and not heard by this process? @param rank in the job. Any thread. */
 R2_EXPORT bool r2_ctx_is_gone(r2_ctx_t *ctx, uint32_t rank);
 
 /**

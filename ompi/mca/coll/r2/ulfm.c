@@ -210,21 +210,34 @@ static bool r2_ulfm_is_due(uint64_t now_us)
 }
 
 /*
- * Those that it knows are passed over there. In this process alone: each that misses somebody tells
- * its own. Outside of the locks, since it wakes who waits in requests.
+ * @return how many are gone. Those that it knows are passed over there. In this process alone: each
+ * that misses somebody tells its own. Outside of the locks, since it wakes who waits in requests.
  */
-static void r2_ulfm_tell(void)
+static uint32_t r2_ulfm_tell(void)
 {
     ompi_communicator_t *world = (ompi_communicator_t *) MPI_COMM_WORLD;
+    uint32_t count = 0;
 
     if (NULL == world->c_local_group) { /* MPI_Finalize is nearly over */
-        return;
+        return UINT32_MAX;
     }
     for (int rank = 0; rank < ompi_comm_size(world); ++rank) {
         if (r2_ctx_is_gone(mca_coll_r2_component.ctx, (uint32_t) rank)) {
             (void) ompi_errhandler_proc_failed_internal(ompi_comm_peer_lookup(world, rank),
                                                         MPI_ERR_PROC_FAILED, false);
+            ++count;
         }
+    }
+    return count;
+}
+
+/* Others may say of a process that we hear that it is gone: it is looked at again later. */
+static void r2_ulfm_tell_all(uint64_t now_us)
+{
+    if (r2_ulfm_tell() < r2_ctx_gone_count(mca_coll_r2_component.ctx)) {
+        pthread_mutex_lock(&r2_ulfm_lock);
+        r2_ulfm_gone_us = now_us;
+        pthread_mutex_unlock(&r2_ulfm_lock);
     }
 }
 
@@ -248,7 +261,7 @@ void mca_coll_r2_ulfm_look(void)
     due = r2_ulfm_is_due(now_us);
     pthread_mutex_unlock(&r2_ulfm_lock);
     if (due) {
-        r2_ulfm_tell();
+        r2_ulfm_tell_all(now_us);
     }
     for (; NULL != told; told = next) {
         next = told->next; /* the request is another's as soon as it is complete */
