@@ -21,12 +21,13 @@ void r2_pins_init(r2_pins_t *pins, r2_mem_t *mem, size_t keep_bytes)
     pins->keep_bytes = keep_bytes;
 }
 
-/* A driver that has ended has taken its memory along, and says so. */
+/* A driver that has ended has taken its memory along, and says so. After a device was reset its
+ * address may be the application's. */
 static void r2_pins_free(r2_pins_t *pins, r2_pin_t *pin)
 {
     if (pin->is_heap) {
         free(pin->memory);
-    } else {
+    } else if (0 == pin->id || pin->id == r2_mem_id(pins->mem, pin->memory)) {
         r2_mem_unpin(pins->mem, &pins->at, pin->memory);
     }
     free(pin);
