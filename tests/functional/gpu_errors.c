@@ -109,24 +109,34 @@ static int call_until_error(const cover_case_t *what, MPI_Comm ring)
     return 0;
 }
 
+/* What is no call on a GPU succeeds: an error there would hide what is tested. */
+static void succeeds(int rc, const char *what)
+{
+    if (MPI_SUCCESS != rc) {
+        printf("not ok - rank %d: %s failed\n", cover_rank, what);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+}
+
 static void one(const char *form, const char *way, int index, const char *fault, int stays)
 {
     static const int periodic[] = {1};
     const cover_case_t what = describe(form, way, index);
     MPI_Comm ring;
 
-    MPI_Comm_dup(MPI_COMM_WORLD, &cover_comm);
-    MPI_Cart_create(MPI_COMM_WORLD, 1, &cover_size, periodic, 0, &ring);
+    succeeds(MPI_Comm_dup(MPI_COMM_WORLD, &cover_comm), "MPI_Comm_dup");
+    succeeds(MPI_Cart_create(MPI_COMM_WORLD, 1, &cover_size, periodic, 0, &ring),
+             "MPI_Cart_create");
     MPI_Comm_set_errhandler(cover_comm, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(ring, MPI_ERRORS_RETURN);
-    MPI_Barrier(MPI_COMM_WORLD);
+    succeeds(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
     fakecuda_set("faults", fault);
     errors += call_until_error(&what, ring);
     fakecuda_set("faults", "");
     if (!stays) {
         take_memory_back(form);
     }
-    MPI_Barrier(MPI_COMM_WORLD); /* it has not failed */
+    succeeds(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier of a communicator without GPUs");
     MPI_Comm_free(&ring);
     MPI_Comm_free(&cover_comm);
 }
