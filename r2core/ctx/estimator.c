@@ -54,7 +54,6 @@
 #define R2_UNCROWDED_PART  8u
 #define R2_CROWDED_LEAST   (10 * R2_NS_PER_MS)
 #define R2_CROWDED_WINDOWS 4u
-#define R2_CROWDED_CHANGES 8u /* half of the versions of what is measured */
 
 static bool r2_estimator_leads(const r2_estimator_t *estimator)
 {
@@ -166,8 +165,8 @@ static int r2_estimator_window_crowded(r2_estimator_cores_t *cores, const r2_cpu
     uint64_t waited_ns, all_ns;
 
     cores->from = *now;
-    if (now->ran_ns < from.ran_ns || now->waited_ns < from.waited_ns) {
-        return 0; /* another thread of the same number */
+    if (now->thread != from.thread) {
+        return 0; /* threads take turns with calls */
     }
     waited_ns = now->waited_ns - from.waited_ns;
     all_ns = waited_ns + now->ran_ns - from.ran_ns;
@@ -191,14 +190,9 @@ static void r2_estimator_look_at_cores(r2_estimator_t *estimator)
         !r2_cpu_time(estimator->core->clock, &now)) {
         return;
     }
-    if (now.thread != cores->from.thread) {
-        cores->from = now; /* threads take turns with calls: the window says nothing */
-        return;
-    }
     says = r2_estimator_window_crowded(cores, &now);
     cores->windows = says == (cores->crowded ? -1 : 1) ? cores->windows + 1 : 0;
-    if (cores->windows >= R2_CROWDED_WINDOWS << cores->changes &&
-        cores->changes < R2_CROWDED_CHANGES) {
+    if (cores->windows >= R2_CROWDED_WINDOWS << cores->changes) {
         cores->crowded = !cores->crowded;
         cores->windows = 0;
         ++cores->changes;
