@@ -155,7 +155,6 @@ uint64_t r2_bcast_short_bytes(const r2_plan_input_t *input)
 bool r2_crowded_pays(const r2_plan_input_t *input, uint64_t total_bytes, uint64_t messages)
 {
     return 0 != input->cost.crowded && !r2_cost_is_slow(&input->cost) &&
-           (NULL == input->topology || r2_topology_is_even(input->topology)) &&
            messages < r2_threshold_bcast_linear_ranks &&
            total_bytes <= r2_threshold_crowded_bytes &&
            r2_slowest_mbytes_per_s(input) >= messages * r2_threshold_crowded_mbytes_per_s;
