@@ -54,6 +54,7 @@
 #define R2_UNCROWDED_PART  8u
 #define R2_CROWDED_LEAST   (10 * R2_NS_PER_MS)
 #define R2_CROWDED_WINDOWS 4u
+#define R2_CROWDED_CHANGES 8u /* half of the versions of what is measured */
 
 static bool r2_estimator_leads(const r2_estimator_t *estimator)
 {
@@ -192,7 +193,8 @@ static void r2_estimator_look_at_cores(r2_estimator_t *estimator)
     }
     says = r2_estimator_window_crowded(cores, &now);
     cores->windows = says == (cores->crowded ? -1 : 1) ? cores->windows + 1 : 0;
-    if (cores->windows >= R2_CROWDED_WINDOWS << cores->changes) {
+    if (cores->windows >= R2_CROWDED_WINDOWS << cores->changes &&
+        cores->changes < R2_CROWDED_CHANGES) {
         cores->crowded = !cores->crowded;
         cores->windows = 0;
         ++cores->changes;
