@@ -208,6 +208,14 @@ static bool r2_estimator_differs(uint32_t seen, uint32_t known)
     return 0 != seen && (uint64_t) by * R2_ESTIMATOR_NOTABLE > known;
 }
 
+/* Rails may carry far less than they tell: until that is measured nothing goes through one rank. */
+static bool r2_estimator_rails_are_fast(uint32_t rate_ppm)
+{
+    const r2_cost_params_t seen = {.rate_ppm = rate_ppm};
+
+    return 0 != rate_ppm && !r2_cost_is_slow(&seen);
+}
+
 void r2_estimator_look(r2_estimator_t *estimator)
 {
     const r2_cost_params_t *given = &estimator->given;
@@ -218,7 +226,10 @@ void r2_estimator_look(r2_estimator_t *estimator)
     }
     alpha_ns = 0 != given->alpha_ns ? given->alpha_ns : r2_estimator_alpha_ns(estimator);
     rate_ppm = 0 != given->rate_ppm ? given->rate_ppm : r2_estimator_rate_ppm(estimator);
-    crowded = 0 != given->crowded || estimator->cores.crowded ? 1 : 0;
+    crowded =
+        0 != given->crowded || (estimator->cores.crowded && r2_estimator_rails_are_fast(rate_ppm))
+            ? 1
+            : 0;
     if (0 == estimator->version) {
         estimator->cost = *given;
     }

@@ -198,14 +198,14 @@ static void rails_that_tell_too_much_are_agreed_on(void **state)
     }
 }
 
-/* Ranks that wait for processors: all agree on that, once, go through one rank from then on, and
- * get the same bits. Who waits a little does not. */
+/* Ranks that wait for processors change no plan before it is measured what rails give (the rest:
+ * test_agree, crowds_are_believed_after_a_while), and get the same bits. */
 static void crowded_ranks_are_agreed_on(void **state)
 {
     static const struct {
         const char *waits;
         bool crowded;
-    } cases[] = {{"", false}, {"crowded 12%;", false}, {"crowded 50%;", true}};
+    } cases[] = {{"", false}, {"crowded 12%;", false}, {"crowded 50%;", false}};
     static const char machine[] = "hosts 4; rails 4; rate 1000000000; latency 50us; seed 7;";
     static const char program[] = "coll allreduce f64 8192 times=2000; coll bcast f64 8192 times=4;"
                                   "coll reduce f64 90000 times=4;";

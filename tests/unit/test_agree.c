@@ -246,6 +246,7 @@ static void crowds_are_believed_after_a_while(void **state)
     cores = (r2_cpu_time_t){.thread = 7};
     world->core.clock = &clock;
     world->estimator.given.alpha_ns = 1000;
+    world->estimator.given.rate_ppm = 500000;
     pass_windows(1, 30 * ms, 10 * ms); /* tells where to count from */
     pass_windows(3, 30 * ms, 10 * ms);
     pass_windows(1, 40 * ms, 10 * ms); /* neither */
