@@ -180,28 +180,28 @@ static void r2_rail_device_dies(r2_rail_t *rail, r2_rail_device_t *device)
     r2_rail_device_put(rail, device);
 }
 
-void r2_rail_moved(r2_rail_t *rail, int gid_index)
+/* Its RDMA devices get no new lanes, but for those that go by this index of the address. */
+static void r2_rail_devices_die(r2_rail_t *rail, const int *but_gid_index)
 {
     r2_rail_device_t *device = rail->devices, *next;
 
     for (; NULL != device; device = next) {
         next = device->next;
-        if (device->is_rdma && !device->is_dead && device->gid_index != gid_index) {
+        if (device->is_rdma && !device->is_dead &&
+            (NULL == but_gid_index || device->gid_index != *but_gid_index)) {
             r2_rail_device_dies(rail, device);
         }
     }
 }
 
+void r2_rail_moved(r2_rail_t *rail, int gid_index)
+{
+    r2_rail_devices_die(rail, &gid_index);
+}
+
 void r2_rail_lost(r2_rail_t *rail)
 {
-    r2_rail_device_t *device = rail->devices, *next;
-
-    for (; NULL != device; device = next) {
-        next = device->next;
-        if (device->is_rdma && !device->is_dead) {
-            r2_rail_device_dies(rail, device);
-        }
-    }
+    r2_rail_devices_die(rail, NULL);
 }
 
 void r2_rail_doubt(r2_rail_worker_t *worker, r2_status_t status)
