@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from labtest import R2LAB, TOP, r2lab, run_all
+from labtest import R2LAB, TOP, Skip, r2lab, run_all
 
 LAB = "wt%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
@@ -33,7 +33,7 @@ def yields(ranks, *words):
 def test_with_a_core_each():
     """ranks that have a core each keep it"""
     if CORES < 2:
-        return " # skipped: one core"
+        raise Skip("one core")
     # for the service thread they do, often where that waits for a core itself
     count = min(yields(2, "--mca", "mpi_yield_when_idle", "0") for _ in range(3))
     assert count < ROUNDS, "%d yields" % count
@@ -50,7 +50,7 @@ def test_as_the_user_says():
 def test_where_ranks_share_cores():
     """more ranks than cores on a host yield, whatever Open MPI is told"""
     if CORES > CORES_MAX:
-        return " # skipped: %d cores would need %d ranks" % (CORES, 2 * CORES + 2)
+        raise Skip("%d cores would need %d ranks" % (CORES, 2 * CORES + 2))
     count = max(yields(2 * CORES + 2, "--mca", "mpi_yield_when_idle", "0") for _ in range(2))
     assert count > ROUNDS, "%d yields" % count
     return ", %d yields" % count
