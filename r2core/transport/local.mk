@@ -6,6 +6,7 @@ libr2core_la_SOURCES += \
     r2core/transport/real.c \
     r2core/transport/tcp.c \
     r2core/transport/tcp.h \
+    r2core/transport/tcp_calls.h \
     r2core/transport/tcp_ep.c \
     r2core/transport/tcp_guest.c \
     r2core/transport/tcp_packet.c \

@@ -106,6 +106,7 @@ struct r2_tcp_ep {
     bool open;                  /* packets may be sent */
     bool awaits_room;           /* the epoll set tells when the socket takes more */
     size_t last_bytes;          /* of the last packet that came, with its frame */
+    uint32_t expects_long;      /* packets in which another long one is thought to come */
     bool unwatched;             /* the socket is not in the epoll set: it is looked at always */
     r2_tp_send_t *first, *last; /* what waits, linked through transport_private */
     size_t sent_bytes;          /* of the first, with its frame */

@@ -10,8 +10,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
+
+#include "transport/tcp_calls.h"
+
+/* After a long packet another one is expected among so many. */
+#define LONG_PACKETS 16u
 
 /** @return bytes of a packet with its frame, or 0: this is none. */
 static size_t r2_tcp_frame_bytes(const r2_tcp_worker_t *worker, const r2_tcp_frame_t *frame)
@@ -28,6 +32,11 @@ static void r2_tcp_hand_up(r2_tcp_ep_t *ep, const r2_tcp_frame_t *frame, const c
     const r2_tcp_worker_t *worker = ep->worker;
 
     ep->last_bytes = sizeof(*frame) + frame->header_bytes + frame->data_bytes;
+    if (ep->last_bytes > R2_TCP_LAND_BYTES + R2_TCP_AHEAD_BYTES) {
+        ep->expects_long = LONG_PACKETS;
+    } else if (ep->expects_long > 0) {
+        --ep->expects_long;
+    }
     worker->callbacks.received(worker->arg, header, frame->header_bytes, data, frame->data_bytes);
 }
 
@@ -152,7 +161,8 @@ static unsigned r2_tcp_take_apart(r2_tcp_ep_t *ep, const char *from, size_t byte
 }
 
 /**
- * Of a long packet no more than it takes to know where the rest goes, of others all there is.
+ * Where a long packet may come no more than it takes to know where the rest goes, else all there
+ * is. Short ones come between long ones: acknowledgements, and what precedes a long message.
  * @return bytes to read at once where no packet has begun.
  */
 static size_t r2_tcp_first_bytes(const r2_tcp_ep_t *ep)
@@ -160,7 +170,7 @@ static size_t r2_tcp_first_bytes(const r2_tcp_ep_t *ep)
     const size_t room =
         sizeof(r2_tcp_frame_t) + R2_TP_HEADER_MAX + ep->worker->device->segment_bytes;
 
-    if (ep->last_bytes > R2_TCP_LAND_BYTES + R2_TCP_AHEAD_BYTES) {
+    if (ep->expects_long > 0) {
         return R2_TCP_AHEAD_BYTES;
     }
     return ep->last_bytes > R2_TCP_AHEAD_BYTES ? r2_min(ep->last_bytes + R2_TCP_AHEAD_BYTES, room)
@@ -170,7 +180,7 @@ static size_t r2_tcp_first_bytes(const r2_tcp_ep_t *ep)
 /** One read while nothing is left of a packet: into memory for one. @return as recv(). */
 static ssize_t r2_tcp_read_next(r2_tcp_ep_t *ep, r2_tcp_packet_t *packet, unsigned *count_p)
 {
-    const ssize_t got = recv(ep->fd, &packet->frame, r2_tcp_first_bytes(ep), MSG_DONTWAIT);
+    const ssize_t got = r2_tcp_recv(ep->fd, &packet->frame, r2_tcp_first_bytes(ep));
     char *from = (char *) &packet->frame;
     size_t whole;
 
@@ -201,7 +211,7 @@ static ssize_t r2_tcp_read_rest(r2_tcp_ep_t *ep, unsigned *count_p)
     char ahead[R2_TCP_AHEAD_BYTES];
     struct iovec parts[] = {{r2_tcp_packet_end(packet), rest}, {ahead, sizeof(ahead)}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = r2_array_count(parts)};
-    const ssize_t got = recvmsg(ep->fd, &message, MSG_DONTWAIT);
+    const ssize_t got = r2_tcp_recvmsg(ep->fd, &message);
 
     if (got < 0 && EFAULT == errno && NULL != packet->landing) {
         r2_tcp_ep_land_off((r2_tp_ep_t *) (void *) ep); /* who gave that memory finds out itself */

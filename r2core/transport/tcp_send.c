@@ -10,11 +10,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "transport/tcp_calls.h"
+
 /* Up to here a packet is copied into one buffer. */
-#define SHORT_BYTES 1024u
+#define SHORT_BYTES 2304u
 
 /** The kernel's vectors have no const. */
 static struct iovec r2_tcp_part(const void *from, size_t bytes, size_t *skip)
@@ -49,7 +50,7 @@ static ssize_t r2_tcp_write_short(int fd, const r2_tcp_frame_t *frame, const r2_
         memcpy(end, op->data, op->data_bytes);
         end += op->data_bytes;
     }
-    return send(fd, bytes, (size_t) (end - bytes), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return r2_tcp_sendto(fd, bytes, (size_t) (end - bytes));
 }
 
 /** Sends what is left of a packet, from where it lies. @return as sendmsg(). */
@@ -62,7 +63,7 @@ static ssize_t r2_tcp_write_parts(int fd, const r2_tcp_frame_t *frame, const r2_
     parts[0] = r2_tcp_part(frame, sizeof(*frame), &sent);
     parts[1] = r2_tcp_part(op->header, op->header_bytes, &sent);
     parts[2] = r2_tcp_part(op->data, op->data_bytes, &sent);
-    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return r2_tcp_sendmsg(fd, &message);
 }
 
 /**
