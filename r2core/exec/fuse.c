@@ -126,8 +126,9 @@ bool r2_fuse_has_reduced(const r2_exec_t *exec, uint32_t reduce)
 }
 
 /*
- * What arrives lies at any address: it is reduced from a copy in the first cache, or in its place
- * where that is the accumulator.
+ * What arrives lies at any address: unless that suits every type it is reduced from a copy in the
+ * first cache, or in its place where that is the accumulator. The copies are the library's: of a
+ * length with a bound the compiler makes a string instruction, which is slow from odd addresses.
  */
 void r2_fuse_take(void *arg, uint64_t offset, const void *data, uint64_t bytes)
 {
@@ -139,6 +140,7 @@ void r2_fuse_take(void *arg, uint64_t offset, const void *data, uint64_t bytes)
     const r2_op_t *op = &schedule->ops[reduce];
     const uint32_t copy = r2_fuse_copy_of(schedule, exec->program->partners, reduce);
     const bool into = r2_fuse_same(&schedule->ops[recv].dst, &op->dst);
+    const bool aligned = 0 == (uintptr_t) data % _Alignof(max_align_t);
     const char *from = data, *own = NULL;
     char *to = r2_exec_address(exec, &op->dst) + offset;
 
@@ -148,13 +150,15 @@ void r2_fuse_take(void *arg, uint64_t offset, const void *data, uint64_t bytes)
     handle->fused = true;
     while (bytes > 0) {
         const uint64_t part = r2_min(bytes, (uint64_t) R2_FUSE_PIECE_BYTES);
+        const char *in = into ? own : aligned ? from : piece;
 
-        memcpy(into ? to : piece, from, part);
-        if (!into && NULL != own) {
-            memcpy(to, own, part);
+        if (into || !aligned) {
+            memmove(into ? to : piece, from, part);
         }
-        exec->args.reduce(exec->args.reduce_arg, into ? own : piece, to,
-                          part / exec->args.element_bytes);
+        if (!into && NULL != own) {
+            memmove(to, own, part);
+        }
+        exec->args.reduce(exec->args.reduce_arg, in, to, part / exec->args.element_bytes);
         from += part;
         to += part;
         own += NULL != own ? part : 0;

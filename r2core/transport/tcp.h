@@ -89,7 +89,8 @@ typedef struct r2_tcp_packet {
     size_t need_bytes;          /* the frame's, then the packet's with it */
     char *landing;              /* borrowed: where the data is instead; NULL: in bytes */
     bool asked;                 /* whether it may land */
-    r2_tcp_frame_t frame;
+    /* behind it and a header of 92 bytes (link/wire.h) data suit every type */
+    _Alignas(max_align_t) r2_tcp_frame_t frame;
     char bytes[]; /* header and data: R2_TP_HEADER_MAX and the device's segment */
 } r2_tcp_packet_t;
 

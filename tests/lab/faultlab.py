@@ -103,7 +103,7 @@ class Job:
     def _read(self):
         for line in self.child.stdout:
             with self.news:
-                self.lines.append(line.rstrip("\n"))
+                self.lines.append(line.strip())  # a launcher may forward by pieces
                 if line.startswith("done "):
                     words = line.split()
                     self.status = {"iteration": int(words[1]), "at": float(words[2])}
