@@ -102,6 +102,12 @@ tests_functional_gpu_requests_CPPFLAGS = $(OMPI_COMPONENT_CPPFLAGS) -D_GNU_SOURC
 tests_functional_gpu_requests_CFLAGS = $(AM_CFLAGS) $(OMPI_MCX16)
 tests_functional_gpu_requests_LDADD = $(OMPI_COMPONENT_LIBS)
 
+check_PROGRAMS += tests/functional/gpu_ulfm
+tests_functional_gpu_ulfm_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_ulfm.c \
+    tests/functional/pattern.h
+tests_functional_gpu_ulfm_CPPFLAGS = $(OMPI_CPPFLAGS) -D_GNU_SOURCE
+tests_functional_gpu_ulfm_LDADD = $(OMPI_LIBS)
+
 check_LTLIBRARIES += tests/functional/ucx_cuda.la
 tests_functional_ucx_cuda_la_SOURCES = tests/functional/ucx_cuda.c
 tests_functional_ucx_cuda_la_CPPFLAGS = -D_GNU_SOURCE $(R2_DEP_CPPFLAGS)
