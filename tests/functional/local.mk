@@ -54,7 +54,7 @@ check_PROGRAMS += examples/horovod_like
 examples_horovod_like_SOURCES = examples/horovod_like.c
 examples_horovod_like_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/ompi/include
 examples_horovod_like_CFLAGS = $(AM_CFLAGS) -pthread
-examples_horovod_like_LDADD = libr2_mpi.la $(OMPI_LIBS)
+examples_horovod_like_LDADD = libr2_mpi.la $(OMPI_LIBS) -ldl
 
 check_PROGRAMS += tests/functional/half
 tests_functional_half_SOURCES = tests/functional/half.c tests/functional/pattern.h
