@@ -29,12 +29,14 @@
 #    include "pattern.h"
 
 enum { VICTIM = 2, BYTES = 100000, LONG = 4 << 20, PROGRESS = 100 };
-enum { HANG_S = 60, LIMIT_S = 20, LEAVE_US = 300000 }; /* who leaves may have something to send */
+enum { HANG_S = 60, LIMIT_S = 20, DIE_US = 200000 };
+enum { LEAVE_US = 300000 }; /* who leaves may have something to send */
 enum {
     TAG_WAITED = 1,
     TAG_STARTED,
     TAG_SENT,
     TAG_FREED,
+    TAG_BOTH,
     TAG_ANY,
     TAG_CANCELLED,
     TAG_WORD,
@@ -44,6 +46,7 @@ enum {
 /** What waits for the victim, or for anybody, while it dies. */
 typedef struct waiting {
     MPI_Request waited, started, sent, any, cancelled;
+    MPI_Request both[2]; /* somebody waits for these when it dies */
 } waiting_t;
 
 static int me, wrong;
@@ -144,8 +147,27 @@ static void post(waiting_t *waiting)
     MPI_Irecv(behind + 3 * BYTES, BYTES, MPI_BYTE, MPI_ANY_SOURCE, TAG_ANY, MPI_COMM_WORLD,
               &waiting->any);
     MPI_Isend(out, LONG, MPI_BYTE, VICTIM, TAG_SENT, MPI_COMM_WORLD, &waiting->sent);
+    for (int i = 0; i < 2; ++i) {
+        MPI_Irecv(behind + (4 + i) * BYTES, BYTES, MPI_BYTE, VICTIM, TAG_BOTH, MPI_COMM_WORLD,
+                  &waiting->both[i]);
+    }
     MPI_Irecv(in, LONG, MPI_BYTE, VICTIM, TAG_FREED, MPI_COMM_WORLD, &freed);
     MPI_Request_free(&freed);
+}
+
+/* Waits, and then the other one dies. */
+static void waited_for(waiting_t *waiting)
+{
+    MPI_Status statuses[2] = {{0}};
+    int rc;
+
+    step = "MPI_Waitall for receives when the other one dies";
+    rc = MPI_Waitall(2, waiting->both, statuses);
+    expect(MPI_ERR_IN_STATUS == class_of(rc), "class of the error", class_of(rc));
+    for (int i = 0; i < 2; ++i) {
+        ended(statuses[i].MPI_ERROR, &statuses[i], MPI_ERR_PROC_FAILED,
+              behind + (4 + i) * (long) BYTES);
+    }
 }
 
 static void progress(void)
@@ -272,10 +294,12 @@ int main(int argc, char **argv)
         for (int i = 0; i < VICTIM; ++i) {
             MPI_Recv(&word, 1, MPI_CHAR, i, TAG_WORD, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
+        usleep(DIE_US);
         raise(SIGKILL);
     }
     post(&waiting);
     MPI_Send(&word, 1, MPI_CHAR, VICTIM, TAG_WORD, MPI_COMM_WORLD);
+    waited_for(&waiting);
     await_death();
     freed();
     named_ones(&waiting);
