@@ -9,9 +9,15 @@
  * needs r2:
  *
  *     mpirun -n 4 --mca coll r2 horovod_like 20
+ *     mpirun -n 4 --mca coll r2 horovod_like --device 20
+ *
+ * With --device tensors and fused ones are in the memory of a GPU, each rank's of its host in turn:
+ * the driver copies tensors there, and MPI is given its addresses. The driver is opened at run
+ * time.
  *
  * Prints a line for each step; all sums are checked exactly. Exit status 1: some were wrong.
  */
+#include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -24,8 +30,8 @@
 #include "r2_mpi.h"
 
 enum {
-    TENSORS = 150,        /* of a step: three words of bits */
-    WORDS = 3,            /* with a bit for each tensor, and one that says that a rank ends */
+    TENSORS = 150, /* of a step: three words of bits */
+    WORDS = 3,     /* with a bit for each tensor, and one that says that a rank ends */
     END_BIT = TENSORS,
     LONGEST = 30000,      /* elements of a tensor */
     FUSED_BYTES = 400000, /* at most, of one allreduce */
@@ -36,7 +42,8 @@ typedef struct tensor {
     union {
         float *floats;
         uint16_t *halves;
-    } data; /* owned */
+    } host;     /* owned: where the program writes and looks */
+    void *data; /* what is added up: that, or memory of a GPU, owned */
     int count;
     bool ready; /* the main thread has given it; under the lock, as is what follows */
 } tensor_t;
@@ -50,6 +57,107 @@ static MPI_Comm comm; /* of the threads */
 static MPI_Datatype half_type;
 static MPI_Op half_sum;
 static int rank, ranks;
+
+/* ---- memory of GPUs ---- */
+
+/** What is needed of the CUDA driver, whose functions return 0 if they succeed. */
+typedef struct driver {
+    int (*init)(unsigned flags);
+    int (*device_count)(int *count_p);
+    int (*retain)(void **context_p, int device);
+    int (*set_current)(void *context);
+    int (*alloc)(uint64_t *address_p, size_t bytes);
+    int (*release)(uint64_t address);
+    int (*to_device)(uint64_t to, const void *from, size_t bytes);
+    int (*to_host)(void *to, uint64_t from, size_t bytes);
+    int (*within)(uint64_t to, uint64_t from, size_t bytes, void *stream);
+} driver_t;
+
+static driver_t driver;
+static bool on_device;
+static void *context; /* of the GPU; threads that use it have to say so */
+
+static void must(int rc, const char *what)
+{
+    if (0 != rc) {
+        fprintf(stderr, "horovod_like: rank %d: %s: error %d\n", rank, what, rc);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+}
+
+static void find(void *library, const char *name, void *function_p)
+{
+    void *symbol = dlsym(library, name);
+
+    must(NULL == symbol, name);
+    memcpy(function_p, &symbol, sizeof(symbol));
+}
+
+static void open_driver(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+    must(NULL == library, "there is no CUDA driver");
+    find(library, "cuInit", &driver.init);
+    find(library, "cuDeviceGetCount", &driver.device_count);
+    find(library, "cuDevicePrimaryCtxRetain", &driver.retain);
+    find(library, "cuCtxSetCurrent", &driver.set_current);
+    find(library, "cuMemAlloc_v2", &driver.alloc);
+    find(library, "cuMemFree_v2", &driver.release);
+    find(library, "cuMemcpyHtoD_v2", &driver.to_device);
+    find(library, "cuMemcpyDtoH_v2", &driver.to_host);
+    find(library, "cuMemcpyDtoDAsync_v2", &driver.within);
+}
+
+/* The GPUs of a host are dealt out to its ranks. */
+static void use_gpu(void)
+{
+    MPI_Comm host;
+    int host_rank, count = 0;
+
+    open_driver();
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+    MPI_Comm_rank(host, &host_rank);
+    MPI_Comm_free(&host);
+    must(driver.init(0), "cuInit");
+    must(driver.device_count(&count), "cuDeviceGetCount");
+    must(0 == count, "there is no GPU");
+    must(driver.retain(&context, host_rank % count), "cuDevicePrimaryCtxRetain");
+    must(driver.set_current(context), "cuCtxSetCurrent");
+}
+
+static void *memory_alloc(size_t bytes)
+{
+    uint64_t address = 0;
+    void *memory;
+
+    if (on_device) {
+        must(driver.alloc(&address, bytes), "cuMemAlloc");
+        return (void *) (uintptr_t) address;
+    }
+    memory = calloc(1, bytes);
+    must(NULL == memory, "no memory");
+    return memory;
+}
+
+static void memory_free(void *memory)
+{
+    if (on_device) {
+        must(driver.release((uintptr_t) memory), "cuMemFree");
+    } else {
+        free(memory);
+    }
+}
+
+/* In the default stream, as MPI's own copies: nobody waits here. */
+static void memory_copy(void *to, const void *from, size_t bytes)
+{
+    if (on_device) {
+        must(driver.within((uintptr_t) to, (uintptr_t) from, bytes, NULL), "cuMemcpyDtoDAsync");
+    } else {
+        memcpy(to, from, bytes);
+    }
+}
 
 /* ---- the thread ---- */
 
@@ -80,9 +188,9 @@ static void copy_fused(char *fused, const int *which, int count, bool back)
         const size_t bytes = bytes_of(which[k]);
 
         if (back) {
-            memcpy(tensors[which[k]].data.floats, fused, bytes);
+            memory_copy(tensors[which[k]].data, fused, bytes);
         } else {
-            memcpy(fused, tensors[which[k]].data.floats, bytes);
+            memory_copy(fused, tensors[which[k]].data, bytes);
         }
         fused += bytes;
     }
@@ -133,9 +241,13 @@ static void reduce_ready(const uint64_t *bits, bool halves, char *fused)
 static void *run(void *arg)
 {
     const struct timespec cycle = {.tv_nsec = 500000};
-    char *fused = malloc(FUSED_BYTES);
+    char *fused;
 
-    for (bool over = NULL == fused; !over;) {
+    if (on_device) {
+        must(driver.set_current(context), "cuCtxSetCurrent");
+    }
+    fused = memory_alloc(FUSED_BYTES);
+    for (bool over = false; !over;) {
         uint64_t bits[WORDS] = {0}, any[WORDS];
 
         pthread_mutex_lock(&lock);
@@ -158,7 +270,7 @@ static void *run(void *arg)
             nanosleep(&cycle, NULL);
         }
     }
-    free(fused);
+    memory_free(fused);
     return arg;
 }
 
@@ -183,10 +295,14 @@ static void fill(int step, int i)
 {
     for (int k = 0; k < tensors[i].count; ++k) {
         if (is_half(i)) {
-            tensors[i].data.halves[k] = half_of(value(rank, step, i, k));
+            tensors[i].host.halves[k] = half_of(value(rank, step, i, k));
         } else {
-            tensors[i].data.floats[k] = (float) value(rank, step, i, k);
+            tensors[i].host.floats[k] = (float) value(rank, step, i, k);
         }
+    }
+    if (on_device) {
+        must(driver.to_device((uintptr_t) tensors[i].data, tensors[i].host.floats, bytes_of(i)),
+             "cuMemcpyHtoD");
     }
 }
 
@@ -194,14 +310,18 @@ static long count_wrong(int step, int i)
 {
     long wrong = 0;
 
+    if (on_device) {
+        must(driver.to_host(tensors[i].host.floats, (uintptr_t) tensors[i].data, bytes_of(i)),
+             "cuMemcpyDtoH");
+    }
     for (int k = 0; k < tensors[i].count; ++k) {
         int sum = 0;
 
         for (int r = 0; r < ranks; ++r) {
             sum += value(r, step, i, k);
         }
-        wrong += is_half(i) ? tensors[i].data.halves[k] != half_of(sum)
-                            : tensors[i].data.floats[k] != (float) sum;
+        wrong += is_half(i) ? tensors[i].host.halves[k] != half_of(sum)
+                            : tensors[i].host.floats[k] != (float) sum;
     }
     return wrong;
 }
@@ -263,11 +383,30 @@ static long train(int steps)
     return wrong;
 }
 
+static void make_tensors(void)
+{
+    for (int i = 0; i < TENSORS; ++i) { /* most are short, as biases are */
+        tensors[i].count = 0 == i % 5 ? LONGEST : 1 + i * 5;
+        tensors[i].host.floats = calloc((size_t) tensors[i].count, sizeof(float));
+        must(NULL == tensors[i].host.floats, "no memory");
+        tensors[i].data = on_device ? memory_alloc(bytes_of(i)) : tensors[i].host.floats;
+    }
+}
+
+static void free_tensors(void)
+{
+    for (int i = 0; i < TENSORS; ++i) {
+        if (on_device) {
+            memory_free(tensors[i].data);
+        }
+        free(tensors[i].host.floats);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    const int steps = argc > 1 ? atoi(argv[1]) : 10;
+    int provided, steps;
     long wrong;
-    int provided;
 
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -276,21 +415,18 @@ int main(int argc, char **argv)
         fprintf(stderr, "horovod_like: MPI_THREAD_MULTIPLE and at most 16 ranks are needed\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
+    on_device = argc > 1 && 0 == strcmp(argv[1], "--device");
+    steps = argc > 1 + on_device ? atoi(argv[1 + on_device]) : 10;
+    if (on_device) {
+        use_gpu();
+    }
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Type_contiguous(2, MPI_BYTE, &half_type); /* as Horovod does */
     MPI_Type_commit(&half_type);
     r2_mpi_half_op_create(R2_MPI_FLOAT16, R2_MPI_HALF_SUM, &half_sum);
-    for (int i = 0; i < TENSORS; ++i) { /* most are short, as biases are */
-        tensors[i].count = 0 == i % 5 ? LONGEST : 1 + i * 5;
-        tensors[i].data.floats = calloc((size_t) tensors[i].count, sizeof(float));
-        if (NULL == tensors[i].data.floats) {
-            MPI_Abort(MPI_COMM_WORLD, 2);
-        }
-    }
+    make_tensors();
     wrong = train(steps);
-    for (int i = 0; i < TENSORS; ++i) {
-        free(tensors[i].data.floats);
-    }
+    free_tensors();
     MPI_Op_free(&half_sum);
     MPI_Type_free(&half_type);
     MPI_Comm_free(&comm);

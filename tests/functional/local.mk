@@ -54,7 +54,7 @@ check_PROGRAMS += examples/horovod_like
 examples_horovod_like_SOURCES = examples/horovod_like.c
 examples_horovod_like_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/ompi/include
 examples_horovod_like_CFLAGS = $(AM_CFLAGS) -pthread
-examples_horovod_like_LDADD = libr2_mpi.la $(OMPI_LIBS)
+examples_horovod_like_LDADD = libr2_mpi.la $(OMPI_LIBS) -ldl
 
 check_PROGRAMS += tests/functional/half
 tests_functional_half_SOURCES = tests/functional/half.c tests/functional/pattern.h
@@ -101,6 +101,12 @@ tests_functional_gpu_requests_SOURCES = tests/functional/gpu_alloc.h \
 tests_functional_gpu_requests_CPPFLAGS = $(OMPI_COMPONENT_CPPFLAGS) -D_GNU_SOURCE
 tests_functional_gpu_requests_CFLAGS = $(AM_CFLAGS) $(OMPI_MCX16)
 tests_functional_gpu_requests_LDADD = $(OMPI_COMPONENT_LIBS)
+
+check_PROGRAMS += tests/functional/gpu_ulfm
+tests_functional_gpu_ulfm_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_ulfm.c \
+    tests/functional/pattern.h
+tests_functional_gpu_ulfm_CPPFLAGS = $(OMPI_CPPFLAGS) -D_GNU_SOURCE
+tests_functional_gpu_ulfm_LDADD = $(OMPI_LIBS)
 
 check_LTLIBRARIES += tests/functional/ucx_cuda.la
 tests_functional_ucx_cuda_la_SOURCES = tests/functional/ucx_cuda.c

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Training over r2, with mpi4py and as Horovod does it: the same losses, to the last bit, with a
-rail killed in the middle.
+"""Training over r2, with mpi4py and as Horovod does it, also in memory of GPUs (the stand-in of
+tests/fakecuda): the same losses, to the last bit, with a rail killed in the middle.
 
 Needs examples/horovod_like of the build directory ($R2_BUILDDIR).
 """
@@ -18,6 +18,9 @@ LAB = "ex%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
 STACK = ("-n", "4", "--mca", "pml", "ob1", "--mca", "btl", "r2,self", "--mca", "coll", "r2",
          "-x", "OPENBLAS_NUM_THREADS=1")
+# The first mistake in the use of the driver ends the program.
+GPUS = ("--mca", "coll_r2_gpu", "auto", "-x", "LD_LIBRARY_PATH=" + BUILD + "/tests/fakecuda/.libs",
+        "-x", "FAKECUDA_DELAY_US=50", "-x", "FAKECUDA_ABORT=1")
 
 
 def play(*command, faults=()):
@@ -71,6 +74,17 @@ def test_horovod():
     assert lines == ["step %d: 0 wrong\n" % i for i in range(18)], "".join(lines)
 
 
+def test_horovod_device():
+    """the same with tensors and fused ones in the memory of a GPU"""
+    lines = play(*GPUS, BUILD + "/examples/horovod_like", "--device", "18", faults=FAULTS)
+    assert lines == ["step %d: 0 wrong\n" % i for i in range(18)], "".join(lines)
+
+
+def heal():
+    """All rails as new."""
+    r2lab("fault", "--name", LAB, "heal", "all", "all")
+
+
 def down():
     """Takes the lab down."""
     r2lab("down", "--name", LAB)
@@ -84,7 +98,8 @@ def main():
             print("python3-%s is not installed" % module)
             return 77
     r2lab("up", "--name", LAB, "--hosts", 4, "--rails", 4, "--rate", "100mbit")
-    return run_all([test_floats, test_halves, test_horovod], lambda: None, down)
+    tests = [test_floats, test_halves, test_horovod, test_horovod_device]
+    return run_all(tests, heal, down)
 
 
 sys.exit(main())

@@ -84,30 +84,23 @@ static int r2_pml_request_free(ompi_request_t **request_p)
 
 /* True if the peer of the copy's request is dead, or the communicator revoked: then that request
  * has the error and is complete. Where Open MPI finds it of the program's request first, it cancels
- * that one. */
+ * that one. A receive from any source goes on: it has an error (pending) that is taken back. */
 static bool r2_pml_inner_has_failed(const r2_pml_request_t *request)
 {
 #if OMPI_MAJOR_VERSION >= 5 && OPAL_ENABLE_FT_MPI
-    return ompi_request_is_failed(request->inner);
+    return ompi_request_is_failed(request->inner) && REQUEST_COMPLETE(request->inner);
 #else
     (void) request;
     return false;
 #endif
 }
 
-/* The copy's request is asked; what comes of it shows when that completes. */
-static int r2_pml_request_cancel(ompi_request_t *base, int flag)
+/* Under the lock. */
+static void r2_pml_request_unlist(r2_pml_request_t *request)
 {
-    r2_pml_request_t *request = (r2_pml_request_t *) base;
-    int rc = OMPI_SUCCESS;
-
-    (void) flag;
-    pthread_mutex_lock(&r2_pml_lock);
-    if (request->listed && !r2_pml_inner_has_failed(request)) {
-        rc = ompi_request_cancel(request->inner);
-    }
-    pthread_mutex_unlock(&r2_pml_lock);
-    return rc;
+    opal_list_remove_item(&r2_pml_under_way, (opal_list_item_t *) request);
+    request->listed = false;
+    atomic_fetch_sub_explicit(&r2_pml_count, 1, memory_order_relaxed);
 }
 
 /* It belongs to its waiter as soon as it is complete. */
@@ -135,14 +128,43 @@ static void r2_pml_request_settle(r2_pml_request_t *request, const ompi_status_p
 /* The copy was sent or has come. */
 static void r2_pml_request_finish(r2_pml_request_t *request)
 {
-    ompi_status_public_t status = request->inner->req_status;
+    ompi_status_public_t status;
 
+    (void) r2_pml_inner_has_failed(request); /* takes an error back that was pending */
+    status = request->inner->req_status;
     (void) ompi_request_free(&request->inner);
     request->inner = NULL;
     if (!request->to.sends && MPI_SUCCESS == status.MPI_ERROR && !status._cancelled) {
         status.MPI_ERROR = r2_pml_code(mca_coll_r2_staged_store(&request->staged, status._ucount));
     }
     r2_pml_request_settle(request, &status);
+}
+
+/* The copy's request is asked. If it is over then, so is this one, at once, as with PMLs: under
+ * ULFM a wait for any source would end with its error before MPI progresses. */
+static int r2_pml_request_cancel(ompi_request_t *base, int flag)
+{
+    r2_pml_request_t *request = (r2_pml_request_t *) base;
+    int rc = OMPI_SUCCESS;
+    bool over = false;
+
+    (void) flag;
+    pthread_mutex_lock(&r2_pml_lock);
+    if (request->listed) {
+        if (!r2_pml_inner_has_failed(request)) {
+            rc = ompi_request_cancel(request->inner);
+        }
+        over = REQUEST_COMPLETE(request->inner);
+    }
+    if (over) {
+        r2_pml_request_unlist(request);
+    }
+    pthread_mutex_unlock(&r2_pml_lock);
+    if (over) {
+        opal_atomic_rmb();
+        r2_pml_request_finish(request);
+    }
+    return rc;
 }
 
 static bool r2_pml_request_is_over(r2_pml_request_t *request)
@@ -165,10 +187,8 @@ static int r2_pml_progress(void)
     OBJ_CONSTRUCT(&over, opal_list_t);
     OPAL_LIST_FOREACH_SAFE(request, next, &r2_pml_under_way, r2_pml_request_t) {
         if (r2_pml_request_is_over(request)) {
-            opal_list_remove_item(&r2_pml_under_way, (opal_list_item_t *) request);
+            r2_pml_request_unlist(request);
             opal_list_append(&over, (opal_list_item_t *) request);
-            request->listed = false;
-            atomic_fetch_sub_explicit(&r2_pml_count, 1, memory_order_relaxed);
         }
     }
     pthread_mutex_unlock(&r2_pml_lock);
