@@ -136,8 +136,8 @@ void test_rail_worker_after_death(void **state)
 void test_rail_refused(void **state)
 {
     const r2_rdma_setting_t setting = {.tls = "rc_verbs", .memlock_bytes = UINT64_MAX};
-    r2_nic_t nic = {.name = "lo", .rdma = "soft0:1",
-                    .port = {.state = R2_PORT_ACTIVE, .openable = true}};
+    r2_nic_t nic = {
+        .name = "lo", .rdma = "soft0:1", .port = {.state = R2_PORT_ACTIVE, .openable = true}};
     r2_rail_worker_t *worker;
     r2_rail_t rail;
     side_t b;
