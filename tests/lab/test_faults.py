@@ -20,6 +20,7 @@ from faultlab import (HOSTS, LAB, LANES, RAILS, RDMA, Job, device_bytes, down, f
 from labtest import counters, processes, run_all
 import rail_faults
 import rdma_faults
+import rdma_refused
 from rail_faults import LONG, test_end
 
 
@@ -223,6 +224,7 @@ GROUPS = {
 GROUPS.update(rail_faults.GROUPS)
 if RDMA:
     GROUPS.update(rdma_faults.GROUPS)
+    GROUPS.update(rdma_refused.GROUPS)
 ALL = {test.__name__: test for tests in GROUPS.values() for test in tests}
 
 

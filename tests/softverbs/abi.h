@@ -167,6 +167,7 @@ typedef enum sv_fault_kind {
     SV_FAULT_KEY,           /* an arriving request has another key than was sent */
     SV_FAULT_NO_COMPLETION, /* a send that is done is never told */
     SV_FAULT_ERROR,         /* a send that is done is told as failed; value is the status */
+    SV_FAULT_REFUSE,        /* the device cannot be opened; value is errno, 0: EIO */
     SV_FAULT_FATAL,         /* the device dies: no packet and no completion any more */
     SV_FAULT_QP_FATAL,      /* a queue pair dies; value is its number */
     SV_FAULT_PORT_DOWN,     /* the port is down, whatever its netdev is */
@@ -178,7 +179,7 @@ typedef enum sv_fault_kind {
 typedef struct sv_fault {
     char device[SV_NAME_BYTES];
     uint32_t kind;
-    uint32_t per_million; /* chance of each packet or completion */
+    uint32_t per_million; /* chance of each packet, completion or opening */
     uint32_t value;       /* delays: milliseconds */
     uint32_t unused;
     uint64_t seed;

@@ -416,6 +416,32 @@ static void fatal(void **state)
     fault("soft0 heal");
 }
 
+/* The device is there and works for who has it, and nobody else can open it. */
+static void refused(void **state)
+{
+    uint32_t opened = 0;
+
+    (void) state;
+    fault("soft0 refuse 1");
+    assert_null(open_device("soft0"));
+    assert_int_equal(errno, EIO);
+    fault("soft0 refuse 1 13");
+    assert_null(open_device("soft0"));
+    assert_int_equal(errno, EACCES);
+    assert_int_equal(post(here.qp, IBV_WR_RDMA_WRITE, 1, 0, 8, 0), 0);
+    expect(1, IBV_WC_SUCCESS);
+    fault("soft0 refuse 0.5 0 3");
+    for (int i = 0; i < 32; ++i) {
+        struct ibv_context *context = open_device("soft0");
+        if (NULL != context) {
+            ++opened;
+            ibv_close_device(context);
+        }
+    }
+    assert_in_range(opened, 8, 24);
+    fault("soft0 heal");
+}
+
 /* Memory that is unmapped while it is registered, as caches of registrations leave it. */
 static void unmapped_memory(void **state)
 {
@@ -446,6 +472,7 @@ int main(void)
         TEST(destroyed_with_completions),
         TEST(events_of_the_port),
         TEST(unmapped_memory),
+        TEST(refused),
         TEST(fatal),
     };
 

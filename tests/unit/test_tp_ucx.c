@@ -388,6 +388,7 @@ static const struct CMUnitTest over_rdma[] = {
     RC(test_no_put_without_the_other_process),
     RC(test_rail_descriptors),
     RC(test_rail_after_death),
+    RC(test_rail_refused),
     RC(test_rail_worker_after_death),
     RC(test_rail_gid_moves),
     RC(test_rail_tells_refusals),

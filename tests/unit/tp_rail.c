@@ -11,6 +11,7 @@
 #include <dirent.h>
 
 #include "r2/fds.h"
+#include "r2/nic.h"
 #include "rail/rail.h"
 
 static uint32_t rail_received;
@@ -127,6 +128,34 @@ void test_rail_worker_after_death(void **state)
     r2_rail_doubt(worker, status);
     r2_rail_put(worker);
     rail_works(&rail, &b, 2, 2);
+    r2_rail_fini(&rail);
+    side_close(&b);
+}
+
+/** Offered is what can be opened when the job starts; what cannot later is tried again later. */
+void test_rail_refused(void **state)
+{
+    const r2_rdma_setting_t setting = {.tls = "rc_verbs", .memlock_bytes = UINT64_MAX};
+    r2_nic_t nic = {
+        .name = "lo", .rdma = "soft0:1", .port = {.state = R2_PORT_ACTIVE, .openable = true}};
+    r2_rail_worker_t *worker;
+    r2_rail_t rail;
+    side_t b;
+
+    (void) state;
+    nic_fault("refuse 1");
+    r2_nics_offer(&setting, &nic, 1);
+    assert_int_equal(nic.lack, R2_RDMA_LACKS_DEVICE);
+    assert_string_equal(nic.tls, "");
+    rail_open(&rail);
+    assert_int_equal(r2_rail_get(&rail, true, 1, 0, 1, &worker), R2_ERR_NO_DEVICE);
+    assert_true(rail.reopen_ns > 1);
+    nic_fault("heal");
+    r2_nics_offer(&setting, &nic, 1);
+    assert_int_equal(nic.lack, R2_RDMA_LACKS_NOTHING);
+    assert_string_equal(nic.tls, "rc_verbs");
+    peer_open(&b);
+    rail_works(&rail, &b, 1, rail.reopen_ns);
     r2_rail_fini(&rail);
     side_close(&b);
 }

@@ -164,6 +164,7 @@ void test_nothing_is_granted(void **state);
 void test_rail_offers(void **state);
 void test_rail_descriptors(void **state);
 void test_rail_after_death(void **state);
+void test_rail_refused(void **state);
 void test_rail_worker_after_death(void **state);
 void test_rail_gid_moves(void **state);
 void test_rail_tells_refusals(void **state);

@@ -106,6 +106,7 @@ int sv_command_fault(int argc, char **argv)
         [SV_FAULT_KEY] = "key",
         [SV_FAULT_NO_COMPLETION] = "no-completion",
         [SV_FAULT_ERROR] = "error",
+        [SV_FAULT_REFUSE] = "refuse",
         [SV_FAULT_FATAL] = "fatal",
         [SV_FAULT_QP_FATAL] = "qp-fatal",
         [SV_FAULT_PORT_DOWN] = "port-down",

@@ -44,14 +44,21 @@ static int serve_open(served_t *served)
 {
     sv_context_t *context = served->context;
     sv_nic_t *nic = context->nic;
+    sv_dev_t *dev;
     void *bells;
 
     if (NULL != context->dev || served->request->object >= nic->device_count ||
         served->fds[0] < 0) {
         return EINVAL;
     }
-    if (nic->devices[served->request->object]->is_dead) {
+    dev = nic->devices[served->request->object];
+    if (dev->is_dead) {
         return EIO;
+    }
+    if (sv_fault_hits(dev, SV_FAULT_REFUSE)) {
+        ++dev->counters.refused;
+        return 0 == dev->faults[SV_FAULT_REFUSE].value ? EIO
+                                                       : (int) dev->faults[SV_FAULT_REFUSE].value;
     }
     bells = mmap(NULL, sizeof(sv_bells_t), PROT_READ | PROT_WRITE, MAP_SHARED, served->fds[1], 0);
     context->qps = calloc(SV_CONTEXT_QPS, sizeof(sv_qp_t *));
@@ -62,7 +69,7 @@ static int serve_open(served_t *served)
     context->given = served->request->u.given;
     context->events = served->fds[0];
     served->fds[0] = -1;
-    context->dev = nic->devices[served->request->object];
+    context->dev = dev;
     served->reply_fds[0] = nic->wake;
     served->reply_fds[1] = nic->page_fd;
     served->reply_fd_count = 2;

@@ -99,6 +99,7 @@ static int strike(sv_dev_t *dev, const sv_fault_t *fault)
     case SV_FAULT_KEY:
     case SV_FAULT_NO_COMPLETION:
     case SV_FAULT_ERROR:
+    case SV_FAULT_REFUSE:
         dev->faults[fault->kind].per_million = fault->per_million;
         dev->faults[fault->kind].value = fault->value;
         dev->faults[fault->kind].random =

@@ -35,8 +35,8 @@ static const char usage[] =
     "       softverbs counters\n"
     "       softverbs fault DEVICE KIND [CHANCE [VALUE [SEED]]]\n"
     "           drop CHANCE, delay CHANCE MS, late-write CHANCE MS, key CHANCE,\n"
-    "           no-completion CHANCE, error CHANCE STATUS; fatal, port-down, qp-fatal 0 QPN,\n"
-    "           gid 0 INDEX, gid 1 INDEX, heal; CHANCE is a part of 1\n";
+    "           no-completion CHANCE, error CHANCE STATUS, refuse CHANCE [ERRNO]; fatal,\n"
+    "           port-down, qp-fatal 0 QPN, gid 0 INDEX, gid 1 INDEX, heal; CHANCE is a part of 1\n";
 
 static volatile sig_atomic_t is_over;
 

@@ -140,7 +140,8 @@ struct sv_qp {
     X(bad_keys)           \
     X(unmapped)           \
     X(overruns)           \
-    X(dropped) X(delayed) X(keys_changed) X(untold) X(late_landed) X(late_refused) X(given_back)
+    X(dropped)            \
+    X(delayed) X(keys_changed) X(untold) X(late_landed) X(late_refused) X(given_back) X(refused)
 
 #define SV_COUNTER_FIELD(name) uint64_t name;
 typedef struct sv_counters {
