@@ -320,6 +320,9 @@ MUTANTS_LINK = [
      "            r2_link_ask(exec->ops[i].message);", "            (void) i;", EXEC),
     ("credit-is-asked-for-at-once", "link/credit.c",
      "    if (now_ns < link->tx.mute_ns || NULL", "    if (NULL", ASKING),
+    ("calls-have-all-of-the-budget", "link/credit.c",
+     "               : r2_min(bytes, (uint64_t) R2_EAGER_CALL_BYTES);", "               : bytes;",
+     ASKING),
     ("credit-is-asked-for-though-it-comes", "link/credit.c",
      "    link->tx.mute_ns = 0; /* others", "    /* others", ASKING),
     # What is passed on as it comes.

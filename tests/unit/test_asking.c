@@ -406,6 +406,41 @@ static void every_part_of_a_window_asks(void **state)
     stub_net_destroy(stub);
 }
 
+/* Sends so many messages. @return what they take of the budget of unexpected data. */
+static uint64_t unasked(stub_net_t *stub, uint64_t comm_key, uint32_t count)
+{
+    static const char data[CHUNK];
+    const uint64_t before = stub->link->tx.eager_sent;
+
+    for (uint32_t i = 0; i < count; ++i) {
+        const r2_link_send_t args = {.tag = {.comm_key = comm_key, .coll_seq = 1, .id = i},
+                                     .data = data,
+                                     .bytes = CHUNK,
+                                     .chunk_bytes = CHUNK,
+                                     .done = never_done};
+
+        assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+    }
+    return stub->link->tx.eager_sent - before;
+}
+
+/* Calls go unasked up to 256 KiB, messages that no receive is posted for in all of the budget. */
+static void calls_have_a_part_of_the_budget(void **state)
+{
+    const uint64_t each = CHUNK + R2_EAGER_COST_BYTES;
+    stub_net_t *stub = stub_with_a_lane();
+    uint64_t calls;
+
+    (void) state;
+    stub->params.unexpected_bytes = 4u << 20;
+    calls = unasked(stub, 1, 40);
+    assert_int_equal(calls, (256u << 10) / each * each);
+    assert_int_equal(calls + unasked(stub, R2_LINK_UNEXPECTED_KEY, 400), (4u << 20) / each * each);
+    r2_link_withdraw(stub->link, 1);
+    r2_link_withdraw(stub->link, R2_LINK_UNEXPECTED_KEY);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -415,6 +450,7 @@ int main(void)
         cmocka_unit_test(slow_lanes_ask_for_all),
         cmocka_unit_test(last_chunks_ask),
         cmocka_unit_test(every_part_of_a_window_asks),
+        cmocka_unit_test(calls_have_a_part_of_the_budget),
         cmocka_unit_test(whole_messages_are_acknowledged),
         cmocka_unit_test(slow_lanes_are_acknowledged),
     };
