@@ -71,6 +71,7 @@ typedef struct driver {
     int (*to_device)(uint64_t to, const void *from, size_t bytes);
     int (*to_host)(void *to, uint64_t from, size_t bytes);
     int (*within)(uint64_t to, uint64_t from, size_t bytes, void *stream);
+    int (*wait)(void *stream);
 } driver_t;
 
 static driver_t driver;
@@ -107,6 +108,7 @@ static void open_driver(void)
     find(library, "cuMemcpyHtoD_v2", &driver.to_device);
     find(library, "cuMemcpyDtoH_v2", &driver.to_host);
     find(library, "cuMemcpyDtoDAsync_v2", &driver.within);
+    find(library, "cuStreamSynchronize", &driver.wait);
 }
 
 /* The GPUs of a host are dealt out to its ranks. */
@@ -149,7 +151,7 @@ static void memory_free(void *memory)
     }
 }
 
-/* In the default stream, as MPI's own copies: nobody waits here. */
+/* In the default stream. */
 static void memory_copy(void *to, const void *from, size_t bytes)
 {
     if (on_device) {
@@ -199,6 +201,9 @@ static void copy_fused(char *fused, const int *which, int count, bool back)
 static void reduce_fused(char *fused, const int *which, int count, size_t bytes)
 {
     copy_fused(fused, which, count, false);
+    if (on_device) { /* r2 would wait for the default stream (docs/gpu.md), other MPIs do not */
+        must(driver.wait(NULL), "cuStreamSynchronize");
+    }
     if (is_half(which[0])) {
         MPI_Allreduce(MPI_IN_PLACE, fused, (int) (bytes / sizeof(uint16_t)), half_type, half_sum,
                       comm);

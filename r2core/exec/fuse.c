@@ -127,8 +127,8 @@ bool r2_fuse_has_reduced(const r2_exec_t *exec, uint32_t reduce)
 
 /*
  * What arrives lies at any address: unless that suits every type it is reduced from a copy in the
- * first cache, or in its place where that is the accumulator. The copies are the library's: of a
- * length with a bound the compiler makes a string instruction, which is slow from odd addresses.
+ * first cache, or in its place where that is the accumulator. memmove(): of memcpy()
+ * with a bound the compiler may make a string instruction, which is slow from odd addresses.
  */
 void r2_fuse_take(void *arg, uint64_t offset, const void *data, uint64_t bytes)
 {

@@ -21,17 +21,14 @@ static uint32_t r2_credit_outstanding(const r2_link_t *link)
     return (uint32_t) link->tx.eager_sent - link->tx.eager_consumed;
 }
 
-/* Calls get no more of the budget: credit comes for their receives, and has the rest put where it
- * belongs. Messages that no receive is posted for are taken as they come. */
-#define R2_EAGER_CALL_BYTES (256u << 10)
-
-static uint64_t r2_credit_budget(const r2_tx_message_t *message)
+/* What the peer may hold with this message. @param portion what of it would be eager. */
+static uint64_t r2_credit_budget(const r2_tx_message_t *message, uint64_t portion)
 {
     const uint64_t bytes = r2_net_unexpected_bytes(message->link->net);
 
     return R2_LINK_UNEXPECTED_KEY == message->tag.comm_key
                ? bytes
-               : r2_min(bytes, (uint64_t) R2_EAGER_CALL_BYTES);
+               : r2_min(bytes, r2_max(portion, (uint64_t) R2_EAGER_CALL_BYTES));
 }
 
 /* A header of who sends it may be in front of a message of eager_bytes. */
@@ -251,7 +248,7 @@ void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
     granted = message->credited ? r2_credit_chunks(message, granted_bytes) : 0;
     /* of what the CPU cannot read nothing could be kept if it was withdrawn on its way */
     eager = 0 == granted && !message->on_gpu &&
-            r2_credit_outstanding(link) + portion <= r2_credit_budget(message);
+            r2_credit_outstanding(link) + portion <= r2_credit_budget(message, portion);
     message->granted_chunks = eager ? chunks : granted;
     if (message->granted_chunks < message->chunk_count) {
         r2_table_add(&link->tx.uncredited, message);

@@ -109,17 +109,20 @@ static void r2_local_wake(r2_link_t *link)
     (void) r2_tx_control(link, R2_WIRE_PING, NULL, 0);
 }
 
-static bool r2_local_has_budget(r2_local_t *local, uint32_t cost)
+static bool r2_local_has_budget(r2_local_t *local, const r2_tag_t *tag, uint32_t cost)
 {
     r2_link_t *link = local->link;
+    const uint32_t budget = R2_LINK_UNEXPECTED_KEY == tag->comm_key
+                                ? local->budget_bytes
+                                : r2_min(local->budget_bytes, R2_EAGER_CALL_BYTES);
     const uint32_t sent = (uint32_t) link->tx.eager_sent;
 
-    if (sent - link->tx.eager_consumed + cost <= local->budget_bytes) {
+    if (sent - link->tx.eager_consumed + cost <= budget) {
         return true;
     }
     r2_credit_consumed(link,
                        atomic_load_explicit(&local->out.ring.box->consumed, memory_order_relaxed));
-    return sent - link->tx.eager_consumed + cost <= local->budget_bytes;
+    return sent - link->tx.eager_consumed + cost <= budget;
 }
 
 bool r2_local_send(r2_link_t *link, const r2_link_send_t *args)
@@ -134,7 +137,7 @@ bool r2_local_send(r2_link_t *link, const r2_link_send_t *args)
     char *room;
 
     if (NULL == local || NULL == local->out.head || args->bytes > local->out_most ||
-        !r2_local_has_budget(local, cost)) {
+        !r2_local_has_budget(local, &args->tag, cost)) {
         return false;
     }
     room = r2_mailbox_reserve(&local->out.ring, sizeof(record) + (uint32_t) args->bytes);

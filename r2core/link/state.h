@@ -50,6 +50,9 @@
  * messages, too. The other bounds are far from what a peer in order needs; what is above them is
  * not taken and, but for receives that it spoke of, not acknowledged.
  */
+/* Of the budget of unexpected data calls have no more: credit comes for their receives, and has the
+ * rest put where it belongs. Messages that no receive is posted for are taken as they come. */
+#define R2_EAGER_CALL_BYTES (256u << 10)
 #define R2_EAGER_COST_BYTES 256u  /* of one chunk sent without credit, beside its bytes */
 #define R2_RX_SHORT_BYTES   512u  /* receives that are looked for at several sockets (read.c) */
 #define R2_COPIES_MAX       1024u /* messages in copies */

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The r2 authors
  *
  * The system calls that every packet takes. The C library's own are cancellation points (POSIX
- * 2.9.5.2), which a process with threads pays with two locked instructions a call; r2's threads are
- * never cancelled.
+ * 2.9.5.2), which a process with threads pays with two locked instructions a call; a thread
+ * that holds the engine lock is not to be cancelled anyway.
  */
 #ifndef R2_TRANSPORT_TCP_CALLS_H
 #define R2_TRANSPORT_TCP_CALLS_H

@@ -103,16 +103,18 @@ static void all_rounds(int first, int last)
 int main(int argc, char **argv)
 {
     struct rlimit limit;
-    int all, start;
+    int all, own, start;
 
     limit_files(argc, argv);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     count();
-    start = most;
+    own = most;
     all_rounds(0, 2);
     MPI_Reduce(&most, &all, 1, MPI_INT, MPI_MAX, 0, MPI_COMM_WORLD);
+    /* others may have opened lanes to who came late */
+    MPI_Reduce(&own, &start, 1, MPI_INT, MPI_MIN, 0, MPI_COMM_WORLD);
     if (argc > 3) {
         while (dup(0) >= 0) {
         }

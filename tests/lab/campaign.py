@@ -34,7 +34,7 @@ MEMORY_BYTES = 128 << 20
 # over RDMA: buffers of three generations of workers on each rail (docs/ucx.md)
 RDMA_BYTES = 3 * RAILS * (18 << 20) if RDMA else 0
 BUFFERS = 20                # vectors that the job itself holds, at most
-PARKING_BYTES = 4 << 20      # default of unexpected_bytes, for each peer
+PARKING_BYTES = 256 << 10   # what calls have of unexpected_bytes, for each peer
 CREDIT_BYTES = 32 << 20     # default of credit_bytes
 CHUNKS_BYTES = 2 * 131072   # for each peer
 HARMLESS = ("healthy", "peer_busy", "peer_silent")

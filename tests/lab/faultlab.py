@@ -103,7 +103,8 @@ class Job:
     def _read(self):
         for line in self.child.stdout:
             with self.news:
-                self.lines.append(line.strip())  # a launcher may forward by pieces
+                line = line.strip()  # a launcher may forward by pieces
+                self.lines.append(line)
                 if line.startswith("done "):
                     words = line.split()
                     self.status = {"iteration": int(words[1]), "at": float(words[2])}

@@ -104,9 +104,11 @@ def test_refused_after_the_start():
     job = Job()
     job.open("init")
     job.wait("gate first")
+    before = counts(host, rail)["refused"]
     refuse(host, rail)
     job.open("first")
     job.iterations(3)
+    assert counts(host, rail)["refused"] > before, "nobody asked for the device"
     nic(host, rail, "heal")
     job.whole()
     flows(job, host, rail)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Defects of messages that are put where they belong, as in mutants.py."""
+"""Defects of messages that are put, or read, where they belong, as in mutants.py."""
 
-from watchers import GIVEN_UP, PLACE, PLACED_DROP, over_nic
+from watchers import GIVEN_UP, PLACE, PLACED_DROP, over_nic, over_tcp
 
 MUTANTS_PUT = [
     ("memory-is-given-back-without-a-fence", "link/net.c",
@@ -62,4 +62,10 @@ MUTANTS_PUT = [
      "    if (record->waits) {\n        return; /* the",
      "    if (false && record->waits) {\n        return; /* the",
      over_nic("test_close_with_puts_pending")),
+    ("first-bytes-do-not-land", "transport/tcp_receive.c",
+     "    if (NULL != packet->landing && packet->got_bytes > head_bytes) {",
+     "    if (false && packet->got_bytes > head_bytes) {", over_tcp("test_landing")),
+    ("long-packets-behind-short-ones-surprise", "transport/tcp_receive.c",
+     "ep->expects_long = LONG_PACKETS;", "ep->expects_long = 1;",
+     over_tcp("test_landing_behind_short")),
 ]

@@ -415,6 +415,7 @@ static const struct CMUnitTest over_tcp_and_shared_memory[] = {
     {"lo/test_connect_to_another_kind", test_connect_to_another_kind, use_lo, NULL, NULL},
     {"lo/test_portions", test_portions, use_lo, NULL, NULL},
     {"lo/test_landing", test_landing, use_lo, NULL, NULL},
+    {"lo/test_landing_behind_short", test_landing_behind_short, use_lo, NULL, NULL},
     {"lo/test_landing_off", test_landing_off, use_lo, NULL, NULL},
     {"lo/test_landing_fails", test_landing_fails, use_lo, NULL, NULL},
     {"lo/test_wrong_frames", test_wrong_frames, use_lo, NULL, NULL},

@@ -57,6 +57,36 @@ void test_landing(void **state)
     free(bytes);
 }
 
+/* A long packet lands though it is there whole when it is looked for, and short ones came last. */
+void test_landing_behind_short(void **state)
+{
+    static const uint32_t lengths[] = {LONG_BYTES, 8, 8, LONG_BYTES};
+    enum { COUNT = r2_array_count(lengths) };
+    const size_t before = 3 * HEAD_BYTES + LONG_BYTES + 2 * 8, last = HEAD_BYTES + LONG_BYTES;
+    char *bytes = malloc(COUNT * (size_t) SEGMENT_MAX), *memory = map();
+    side_t side;
+    int fd;
+
+    (void) state;
+    assert_non_null(bytes);
+    assert_int_equal(write_packets(bytes, lengths, COUNT), before + last);
+    fd = play_peer(&side, sizeof(r2_tcp_greeting_t));
+    side.landing = memory;
+    say(fd, bytes, before, before, &side);
+    assert_true(progress_until(&side, NULL, &side.received, COUNT - 1));
+    assert_int_equal(side.landings, 0);
+    say(fd, bytes + before, last, last, &side);
+    assert_true(progress_until(&side, NULL, &side.received, COUNT));
+    assert_int_equal(side.wrong, 0);
+    assert_int_equal(side.landings, 1);
+    assert_int_equal(side.landed, 1);
+    close(fd);
+    assert_true(progress_until(&side, NULL, &side.failed, 1));
+    side_close(&side);
+    munmap(memory, DATA_MAX);
+    free(bytes);
+}
+
 /* A side that has read so much of packet 1, which lands. @return the peer's socket. */
 static int begin_landing(side_t *side, char *bytes, size_t count, char *memory)
 {

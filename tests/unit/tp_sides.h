@@ -131,6 +131,7 @@ int play_peer(side_t *side, size_t portion);
 size_t write_packets(char *to, const uint32_t *lengths, uint32_t count);
 void test_portions(void **state);
 void test_landing(void **state);
+void test_landing_behind_short(void **state);
 void test_landing_off(void **state);
 void test_landing_fails(void **state);
 void test_wrong_frames(void **state);
