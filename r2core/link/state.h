@@ -44,15 +44,16 @@
 /* The longest message that a mailbox takes. */
 #define R2_LOCAL_MOST_BYTES 8192u
 
+/* Of the budget of unexpected data calls have no more: credit comes for their receives, and has the
+ * rest put where it belongs. Messages that no receive is posted for are taken as they come. */
+#define R2_EAGER_CALL_BYTES (256u << 10)
+
 /*
  * What a peer can make this process hold, for each link. The budget of unexpected data counts what
  * a chunk costs to keep beside its bytes, on both sides alike, so that it bounds many small
  * messages, too. The other bounds are far from what a peer in order needs; what is above them is
  * not taken and, but for receives that it spoke of, not acknowledged.
  */
-/* Of the budget of unexpected data calls have no more: credit comes for their receives, and has the
- * rest put where it belongs. Messages that no receive is posted for are taken as they come. */
-#define R2_EAGER_CALL_BYTES (256u << 10)
 #define R2_EAGER_COST_BYTES 256u  /* of one chunk sent without credit, beside its bytes */
 #define R2_RX_SHORT_BYTES   512u  /* receives that are looked for at several sockets (read.c) */
 #define R2_COPIES_MAX       1024u /* messages in copies */
