@@ -148,7 +148,7 @@ typedef struct r2_lane {
         uint32_t min_rtt_since_us; /* least sample since min_rtt_at_ns, rounded up; 0 = none */
         uint64_t doubt_ns;         /* when it last came in doubt */
         uint64_t barred_ns;        /* a verdict was against it: in doubt until then; 0 = none */
-        bool grace_used;           /* silent: the peer was heard again, it got one more timeout */
+        bool grace_used;           /* silent: the peer was heard again, it got half a timeout */
         uint8_t absences;  /* ours that have moved base_ns, since the last acknowledgement */
         uint32_t cut_told; /* the peer's clock when it was asked what showed it unreachable */
     } timing;

@@ -43,8 +43,8 @@ static bool r2_lane_is_expired(const r2_lane_t *lane)
 /*
  * Another lane heard from the peer well after this one should have: the peer lives, the lane does
  * not. "Well after", because a peer may be interrupted between reading one rail and the next. Or
- * it heard the answer to what this lane gave away when it came in doubt, a whole timeout ago: the
- * first answer after a silence restarts all timers.
+ * it heard the answer to what this lane gave away when it came in doubt, half a timeout ago: the
+ * first answer after a silence gives all lanes so long.
  */
 static bool r2_lane_others_alive(const r2_lane_t *lane)
 {

@@ -102,8 +102,18 @@ static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, con
 
 /*
  * The end of a silence: the peer slept, and so did its acknowledgements. Lanes that came in doubt
- * get one more timeout; once, or a peer that speaks rarely would hide a lane that is dead.
+ * get half a timeout more; once, or a peer that speaks rarely would hide a lane that is dead.
  */
+static void r2_rx_grace(r2_lane_t *lane, uint64_t now_ns)
+{
+    const uint64_t half_ns = r2_lane_timeout_ns(lane) / 2;
+
+    if (r2_lane_is_silent(lane) && !lane->timing.grace_used) {
+        lane->timing.grace_used = true;
+        lane->timing.base_ns = r2_max(lane->timing.base_ns, now_ns - r2_min(half_ns, now_ns));
+    }
+}
+
 static void r2_rx_life(r2_lane_t *lane)
 {
     r2_link_t *link = lane->link;
@@ -111,10 +121,7 @@ static void r2_rx_life(r2_lane_t *lane)
     uint64_t silence_ns = r2_net_pause_ns(link->net);
 
     for (uint32_t i = 0; now_ns - link->path.last_rx_ns > silence_ns && i < link->lane_count; ++i) {
-        if (r2_lane_is_silent(&link->lanes[i]) && !link->lanes[i].timing.grace_used) {
-            link->lanes[i].timing.grace_used = true;
-            link->lanes[i].timing.base_ns = now_ns;
-        }
+        r2_rx_grace(&link->lanes[i], now_ns);
     }
     if (now_ns - lane->rx.last_ns > r2_scaled_timeout_ns(link->net, R2_ACK_STALL_TIMES)) {
         lane->rx.awake_ns = now_ns;

@@ -290,6 +290,51 @@ static void offers_of_other_versions_are_rejected(void **state)
     stub_net_destroy(stub);
 }
 
+static void sent(void *arg, r2_status_t status)
+{
+    (void) arg;
+    (void) status;
+}
+
+static void pass(stub_net_t *stub, uint64_t ms)
+{
+    for (uint64_t i = 0; i < ms; i += 5) {
+        stub->time_ns += 5 * R2_NS_PER_MS;
+        r2_net_progress(&stub->net);
+    }
+}
+
+/* A link was silent, and its peer is heard again: a lane that does not answer then is suspect after
+ * half a timeout, and not at once. */
+static void a_lane_in_doubt_gets_half_a_timeout(void **state)
+{
+    static const char data[64];
+    const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                                 .data = data,
+                                 .bytes = sizeof(data),
+                                 .chunk_bytes = 16384,
+                                 .done = sent};
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane;
+
+    (void) state;
+    stub->params.failure_timeout_ms = 100;
+    stub_lane_up(stub, 0);
+    stub_lane_up(stub, 1);
+    assert_true(r2_link_send(stub->link, &args) >= 0);
+    r2_net_progress(&stub->net);
+    lane = &stub->link->lanes[NULL != stub->link->lanes[0].tx.in_flight ? 0 : 1];
+    pass(stub, 110);
+    assert_int_equal(lane->state, R2_LANE_DOUBT);
+    stub_speak(stub, &stub->link->lanes[1 - lane->idx]);
+    pass(stub, 40);
+    assert_int_equal(lane->state, R2_LANE_DOUBT);
+    pass(stub, 20);
+    assert_int_equal(lane->state, R2_LANE_SUSPECT);
+    r2_link_withdraw(stub->link, 1);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +348,7 @@ int main(void)
         cmocka_unit_test(links_that_refuse_are_given_up),
         cmocka_unit_test(wiring_gives_workers_back),
         cmocka_unit_test(offers_of_other_versions_are_rejected),
+        cmocka_unit_test(a_lane_in_doubt_gets_half_a_timeout),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
