@@ -102,6 +102,11 @@ r2_status_t r2_ctx_meet(r2_ctx_t *ctx, uint32_t rank)
     return status;
 }
 
+bool r2_ctx_other_ended(const r2_ctx_t *ctx)
+{
+    return r2_oob_pair_other_ended(&ctx->core.net.oob);
+}
+
 void r2_ctx_meet_callers(r2_ctx_t *ctx)
 {
     r2_oob_t *oob = &ctx->core.net.oob;

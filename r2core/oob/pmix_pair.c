@@ -11,8 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "oob/oob.h"
+#include "oob/pmix_event.h"
+#include "oob/pmix_port.h"
 #include "oob/pmix_value.h"
 
 /*
@@ -39,6 +42,8 @@ typedef struct r2_oob_pair {
     uint8_t key[R2_JOB_KEY_BYTES];
     bool have_key;
     bool lacks;            /* some blob was lacked; atomic */
+    bool ended;            /* the other job; atomic */
+    r2_pmix_port_t *end;   /* owned; NULL: nobody tells of its end */
     r2_pair_blob_t *blobs; /* owned, by rank of the other job */
 } r2_oob_pair_t;
 
@@ -133,8 +138,21 @@ static void r2_pair_name(const char *nspace, char *name_p, size_t space)
     snprintf(name_p, space, "r2.for.%s", hex);
 }
 
+/* Without, who waits does so until the launcher ends it. */
+static void r2_pair_watch(r2_oob_pair_t *oob, const char *other)
+{
+    char name[64];
+
+    if (R2_PMIX_SERVER_CARRIES == r2_pmix_server_find(name, sizeof(name))) {
+        (void) r2_pmix_port_open_end(other, &oob->end);
+    }
+}
+
 static void r2_pair_free(r2_oob_pair_t *oob)
 {
+    if (NULL != oob->end) {
+        r2_pmix_port_close(oob->end);
+    }
     for (uint32_t i = 0; NULL != oob->blobs && i < oob->other.size; ++i) {
         free(oob->blobs[i].data);
     }
@@ -186,6 +204,7 @@ r2_status_t r2_oob_pair_create(const char *other, r2_oob_t *oob_p)
         PMIx_Finalize(NULL, 0);
         return status;
     }
+    r2_pair_watch(oob, other);
     oob_p->ops = &r2_oob_pair_ops;
     oob_p->instance = oob;
     return R2_OK;
@@ -226,6 +245,25 @@ r2_status_t r2_oob_pair_ask(const r2_oob_t *oob, uint32_t rank, void *blob_p, si
     return rank >= pair->other.size
                ? R2_ERR_NOT_FOUND
                : r2_pmix_get(&pair->other, rank, pair->reads, blob_p, R2_OOB_BLOB_MAX, bytes_p);
+}
+
+bool r2_oob_pair_other_ended(const r2_oob_t *oob)
+{
+    r2_oob_pair_t *pair = oob->instance;
+    r2_pmix_parcel_t *parcel, *next, *parcels;
+
+    if (NULL == pair->end) {
+        return false;
+    }
+    parcels = r2_pmix_port_empty(pair->end);
+    if (NULL != parcels) {
+        __atomic_store_n(&pair->ended, true, __ATOMIC_RELEASE);
+    }
+    DL_FOREACH_SAFE(parcels, parcel, next) {
+        DL_DELETE(parcels, parcel);
+        free(parcel);
+    }
+    return __atomic_load_n(&pair->ended, __ATOMIC_ACQUIRE);
 }
 
 void r2_oob_pair_keep_key(r2_oob_t *oob, const uint8_t *key)

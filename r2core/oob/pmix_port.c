@@ -30,6 +30,7 @@ static pmix_status_t r2_port_deaths[R2_PORT_DEATHS] = {
     PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_ABORTED_BY_SIG, PMIX_ERR_PROC_TERM_WO_SYNC,
     PMIX_ERR_EXIT_NONZERO_TERM};
 static pmix_status_t r2_port_code = R2_PMIX_EVENT_CODE;
+static pmix_status_t r2_port_end = PMIX_EVENT_JOB_END;
 
 /** A handler. PMIx has `info` and what holds it until it has answered. */
 typedef struct r2_port_handler {
@@ -52,8 +53,8 @@ typedef struct r2_port_notice {
 
 /* `mutex` protects what is below it. */
 struct r2_pmix_port {
-    pmix_nspace_t nspace;
-    int fd; /* owned: eventfd, up to close */
+    pmix_nspace_t nspace; /* what is heard of others is not taken in */
+    int fd;               /* owned: eventfd, up to close */
     r2_port_handler_t handlers[1 + R2_PORT_DEATHS];
     pthread_mutex_t mutex;
     uint32_t refs;
@@ -296,6 +297,25 @@ r2_status_t r2_pmix_port_open(r2_pmix_port_t **port_p)
     for (size_t i = 0; R2_OK == status && i < R2_PORT_DEATHS; ++i) {
         status = r2_port_register(port, 1 + i, &r2_port_deaths[i], r2_port_died);
     }
+    if (R2_OK != status) {
+        r2_pmix_port_close(port);
+        return status;
+    }
+    *port_p = port;
+    return R2_OK;
+}
+
+r2_status_t r2_pmix_port_open_end(const char *nspace, r2_pmix_port_t **port_p)
+{
+    r2_pmix_port_t *port = r2_port_new();
+    r2_status_t status;
+
+    if (NULL == port) {
+        return R2_ERR_NO_MEMORY;
+    }
+    PMIX_LOAD_NSPACE(port->nspace, nspace);
+    status = port->fd < 0 ? R2_ERR_NO_DESCRIPTORS
+                          : r2_port_register(port, 0, &r2_port_end, r2_port_died);
     if (R2_OK != status) {
         r2_pmix_port_close(port);
         return status;

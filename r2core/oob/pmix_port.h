@@ -32,6 +32,9 @@ typedef struct r2_pmix_port r2_pmix_port_t;
 /** Registers the handlers. @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_NO_DESCRIPTORS,
  * R2_ERR_SYSTEM. */
 r2_status_t r2_pmix_port_open(r2_pmix_port_t **port_p);
+/** A port that takes in one death when a job has ended, also if it ended before. For servers that
+ * carry events; nothing is sent. @param nspace copied. @return as r2_pmix_port_open(). */
+r2_status_t r2_pmix_port_open_end(const char *nspace, r2_pmix_port_t **port_p);
 /** Takes the handlers back. It is freed when PMIx has given back all that it holds of it. */
 void r2_pmix_port_close(r2_pmix_port_t *port);
 

@@ -105,17 +105,16 @@ static r2_status_t r2_pmix_status(pmix_status_t rc)
     }
 }
 
-/** A PMIx_Get() that answers from what is on this host, with the directive PMIX_OPTIONAL (what this
- *  process has) or PMIX_IMMEDIATE (what the host's server has). */
-static r2_status_t r2_pmix_get_here(const pmix_proc_t *proc, const char *name,
-                                    const char *directive, void *to, size_t space, size_t *bytes_p)
+/** What this process has of it. */
+static r2_status_t r2_pmix_get_own(const pmix_proc_t *proc, const char *name, void *to,
+                                   size_t space, size_t *bytes_p)
 {
     pmix_value_t *value = NULL;
     pmix_info_t info;
     bool yes = true;
     r2_status_t status;
 
-    PMIX_INFO_LOAD(&info, directive, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info, PMIX_OPTIONAL, &yes, PMIX_BOOL);
     status = r2_pmix_status(PMIx_Get(proc, name, &info, 1, &value));
     if (R2_OK == status && NULL == value) {
         status = R2_ERR_SYSTEM;
@@ -129,9 +128,10 @@ static r2_status_t r2_pmix_get_here(const pmix_proc_t *proc, const char *name,
 }
 
 /**
- * One request to other hosts' servers. PMIX_TIMEOUT is not always kept by the server (seen with
- * Open MPI 4.1.4 and PMIx 4.2.2, pmix_base_async_modex), so the waiting thread has a clock of its
- * own and may leave; whoever is last frees this. `mutex` protects the rest.
+ * One request to servers. PMIX_TIMEOUT is not always kept by the server (seen with Open MPI 4.1.4
+ * and PMIx 4.2.2, pmix_base_async_modex, and with PRRTE 3 where the job of the process has ended),
+ * so the waiting thread has a clock of its own and may leave; whoever is last frees this. `mutex`
+ * protects the rest.
  */
 typedef struct r2_pmix_request {
     pthread_mutex_t mutex;
@@ -224,12 +224,13 @@ static r2_status_t r2_pmix_request_wait(r2_pmix_request_t *request, void *to, si
 }
 
 /**
- * Asks the server of the process's host, for all that the process has published (that is what
- * PMIX_GET_REFRESH_CACHE does): asked for one value that is not there, PRRTE 3 (Open MPI 5.0) waits
- * for it until the timeout.
+ * What a server has of it, with a directive: PMIX_IMMEDIATE asks that of this host, and waits for
+ * requests for the same process that are under way; PMIX_GET_REFRESH_CACHE that of the process's
+ * host, for all that it has published: asked for one value that is not there, PRRTE 3 (Open MPI
+ * 5.0) waits for it until the timeout.
  */
-static r2_status_t r2_pmix_get_there(const pmix_proc_t *proc, const char *name, void *to,
-                                     size_t space, size_t *bytes_p)
+static r2_status_t r2_pmix_get_from(const pmix_proc_t *proc, const char *name,
+                                    const char *directive, void *to, size_t space, size_t *bytes_p)
 {
     r2_pmix_request_t *request = r2_pmix_request_new();
     pmix_info_t info[2];
@@ -241,7 +242,7 @@ static r2_status_t r2_pmix_get_there(const pmix_proc_t *proc, const char *name, 
         return R2_ERR_NO_MEMORY;
     }
     PMIX_INFO_LOAD(&info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
-    PMIX_INFO_LOAD(&info[1], PMIX_GET_REFRESH_CACHE, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info[1], directive, &yes, PMIX_BOOL);
     rc = PMIx_Get_nb(proc, name, info, 2, r2_pmix_answered, request);
     if (PMIX_SUCCESS != rc) {
         r2_pmix_request_free(request);
@@ -268,12 +269,12 @@ r2_status_t r2_pmix_get(const r2_pmix_job_t *job, uint32_t rank, const char *nam
     r2_status_t status;
 
     PMIX_LOAD_PROCID(&proc, job->nspace, rank);
-    status = r2_pmix_get_here(&proc, name, PMIX_OPTIONAL, to, space, bytes_p);
+    status = r2_pmix_get_own(&proc, name, to, space, bytes_p);
     if (R2_OK != status) {
-        status = r2_pmix_get_here(&proc, name, PMIX_IMMEDIATE, to, space, bytes_p);
+        status = r2_pmix_get_from(&proc, name, PMIX_IMMEDIATE, to, space, bytes_p);
     }
-    if (R2_OK != status && !r2_pmix_is_local(job, rank)) {
-        status = r2_pmix_get_there(&proc, name, to, space, bytes_p);
+    if (R2_OK != status && R2_ERR_TIMEOUT != status && !r2_pmix_is_local(job, rank)) {
+        status = r2_pmix_get_from(&proc, name, PMIX_GET_REFRESH_CACHE, to, space, bytes_p);
     }
     return status;
 }

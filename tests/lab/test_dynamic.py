@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 from labtest import R2LAB, counters, r2lab, run_all
@@ -25,6 +26,7 @@ ON_ALL_BUT_THE_LAST = "hosts=" + ",".join("%s-h%d:1" % (LAB, h) for h in range(H
 ALL_R2 = ("pml", "ob1", "btl", "r2,self", "btl_r2_fallback", "",
           "btl_r2_other_jobs", "16", "coll", "r2")
 # On 5.0 r2 reaches other jobs by name only (docs/decisions.md), here in test_rails.
+WITH_ALL_R2 = [word for pair in zip(ALL_R2[::2], ALL_R2[1::2]) for word in ("--mca", *pair)]
 BESIDE = ("pml", "ob1", "btl", "r2,self", "coll", "r2") if IS_PRRTE else ALL_R2
 WAYS = (("--mca", "coll", "r2"),
         [word for pair in zip(BESIDE[::2], BESIDE[1::2]) for word in ("--mca", *pair)])
@@ -76,6 +78,21 @@ def test_siblings():
     plays("siblings")
 
 
+def test_untold():
+    """a job that cannot tell one on another host what it does: both end"""
+    start = time.monotonic()
+    done = subprocess.run([R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "60",
+                           "-n", "2", *WITH_ALL_R2, "env",
+                           "LD_PRELOAD=" + BUILD + "/tests/functional/.libs/lookup_fails.so",
+                           "R2_TEST_PUBLISHES=pair", BUILD + "/tests/functional/dynamic", "self",
+                           "hosts=%s-h2:1" % LAB],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=80,
+                          check=False)
+    assert done.returncode != 0 and "another job waits for its word" in done.stdout, done.stdout
+    assert time.monotonic() - start < 40, "it was waited for\n" + done.stdout
+
+
 def main():
     """Raises the lab, runs all tests."""
     if os.geteuid() != 0:
@@ -83,7 +100,7 @@ def main():
         return 77
     r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", 4)
     return run_all([test_self, test_connect, test_rails,
-                    test_siblings if IS_PRRTE else test_spawn],
+                    test_siblings if IS_PRRTE else test_spawn, test_untold],
                    lambda: None, lambda: r2lab("down", "--name", LAB))
 
 

@@ -132,6 +132,9 @@ R2_EXPORT uint32_t r2_ctx_other_rank(const r2_ctx_t *ctx, uint32_t rank);
  * R2_ERR_NO_MEMORY; others: the launcher does not answer.
  */
 R2_EXPORT r2_status_t r2_ctx_meet(r2_ctx_t *ctx, uint32_t rank);
+/** Has the other job ended, by the launcher's word? Who has said nothing then will not. false also
+ * where the launcher does not tell. Asks nobody. */
+R2_EXPORT bool r2_ctx_other_ended(const r2_ctx_t *ctx);
 /** From now on those that come first are let in; r2_ctx_meet() does it, too. @return R2_OK,
  * R2_ERR_NOT_FOUND (the other job has no r2), others: the launcher does not answer. */
 R2_EXPORT r2_status_t r2_ctx_let_in(r2_ctx_t *ctx);

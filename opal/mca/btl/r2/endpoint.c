@@ -72,6 +72,7 @@ typedef struct r2_adding {
     opal_proc_t *proc;
     mca_btl_r2_job_t *job; /* NULL: r2 does not reach it */
     uint32_t rank;
+    bool ended;         /* its job has */
     r2_status_t status; /* R2_OK: r2 reaches it; R2_ERR_UNSUPPORTED: it does not; else not known */
 } r2_adding_t;
 
@@ -97,7 +98,8 @@ static int r2_add_start(r2_adding_t *adding, size_t count, opal_proc_t **procs)
     return OPAL_SUCCESS;
 }
 
-/* Asks all that have not answered. @return the last of them; NULL: all have. */
+/* Asks all that have not answered. @return one of them, of a job that has ended if there is one;
+ * NULL: all have. */
 static const r2_adding_t *r2_add_ask(r2_adding_t *adding, size_t count)
 {
     const r2_adding_t *silent = NULL;
@@ -107,8 +109,10 @@ static const r2_adding_t *r2_add_ask(r2_adding_t *adding, size_t count)
 
         if (R2_OK != one->status && R2_ERR_UNSUPPORTED != one->status) {
             one->status = r2_ctx_meet(one->job->ctx, (uint32_t) one->proc->proc_name.vpid);
+            one->ended = r2_ctx_other_ended(one->job->ctx);
         }
-        if (R2_OK != one->status && R2_ERR_UNSUPPORTED != one->status) {
+        if (R2_OK != one->status && R2_ERR_UNSUPPORTED != one->status &&
+            (NULL == silent || !silent->ended)) {
             silent = one;
         }
     }
@@ -124,9 +128,9 @@ static time_t r2_seconds(void)
 }
 
 /*
- * All of them at once. Who is silent comes later, or the launcher ends this job with it: MPI does
- * not go on without it, with any transport. A limit of ours would be on one side only. Only where
- * the launcher itself does not answer this ends, by an error.
+ * All of them at once. Who is silent comes later, or the launcher ends this job with it, or tells
+ * that its job has ended: MPI does not go on without it, with any transport. A limit of ours would
+ * be on one side only. Only where the launcher itself does not answer this ends, by an error.
  */
 static int r2_add_wait(r2_adding_t *adding, size_t count)
 {
@@ -138,6 +142,11 @@ static int r2_add_wait(r2_adding_t *adding, size_t count)
     while (NULL != (silent = r2_add_ask(adding, count))) {
         const bool late = r2_seconds() - start >= R2_MEET_S;
 
+        if (silent->ended) {
+            opal_output(0, "btl:r2: the job of process %u, which was to connect, has ended",
+                        (unsigned) silent->proc->proc_name.vpid);
+            return OPAL_ERR_UNREACH;
+        }
         if (late && R2_ERR_AGAIN != silent->status) {
             opal_output(0,
                         "btl:r2: whether process %u of another job uses r2 cannot be found out: %s",
