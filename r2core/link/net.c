@@ -21,6 +21,8 @@
 #define R2_NET_KEEP_BYTES (4u << 20)
 /* Absences of this process that the silence of a lane is excused by, one after another. */
 #define R2_ABSENCES_MAX 8u
+/* Packets in flight to one peer from which on it is worth a read to see what was acknowledged. */
+#define R2_NET_UNREAD_PACKETS 8u
 
 /** Own addresses until they are published. */
 typedef struct r2_net_addresses {
@@ -439,7 +441,9 @@ bool r2_net_owes(const r2_net_t *net)
     const r2_link_t *link;
 
     DL_FOREACH(net->active, link) {
-        if (r2_link_owes(link)) {
+        if (NULL != link->tx.queue || NULL != link->tx.control || NULL != link->tx.retransmit ||
+            NULL != link->tx.relayed || r2_grant_owes(link) || r2_link_owes_acks(link) ||
+            link->tx.in_flight_packets >= R2_NET_UNREAD_PACKETS) {
             return true;
         }
     }

@@ -238,7 +238,8 @@ uint64_t r2_net_deadline_ns(const r2_net_t *net);
  * or none of those that do is heard of.
  */
 bool r2_net_leave(r2_net_t *net);
-/** True if some peer has not acknowledged all that was sent, or waits for acknowledgements. */
+/** True if something waits to be sent, a peer waits for acknowledgements, or theirs are worth a
+ * read. */
 bool r2_net_owes(const r2_net_t *net);
 /** True if something waits for the network: acknowledgements, lanes being opened, unexpected
  * data. */
