@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Reduce down a chain of ranks, pipelined, in canonical order: for long vectors on 2 ranks or very
- * many.
+ * Reduce down a chain of ranks, pipelined, in canonical order: for long vectors on very many
+ * ranks.
  *
  * Three ranks, root 1, x = contributions; each rank works on a segment while the next ones are on
  * their way:

@@ -73,11 +73,12 @@ static uint64_t r2_reduce_linear_scratch(const r2_plan_input_t *input)
     return 2 * r2_round_up(r2_fold_segment_bytes(input), R2_SLOT_ALIGN);
 }
 
-/** The same lengths as of a linear broadcast: what the root takes in is what it would send. */
+/** The same lengths as of a linear broadcast: what the root takes in is what it would send. From
+ * one other rank it takes in no less in any other way. */
 static bool r2_reduce_linear_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
-    return 2 < input->size && 1 == r2_bcast_hosts(input).most &&
-           r2_linear_pays(input, total_bytes, (uint64_t) input->size - 1);
+    return 2 == input->size || (2 < input->size && 1 == r2_bcast_hosts(input).most &&
+                                r2_linear_pays(input, total_bytes, (uint64_t) input->size - 1));
 }
 
 const r2_algorithm_t r2_reduce_linear = {.name = "linear",
