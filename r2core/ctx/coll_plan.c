@@ -102,7 +102,7 @@ static r2_status_t r2_coll_plan(const r2_comm_t *comm, r2_plan_env_t *env,
                                                : r2_coll_override(params, args->kind),
         .scratch_bytes = params->scratch_bytes,
         .chunk_min_bytes = params->chunk_min_bytes,
-        .chunk_max_bytes = params->chunk_max_bytes,
+        .chunk_max_bytes = r2_min(params->chunk_max_bytes, (size_t) R2_CHUNK_HELD_BYTES),
         .message_max_bytes = params->pack_bytes / 2,
         .copy_max_bytes = params->copy_max_bytes,
     };

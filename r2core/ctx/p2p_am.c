@@ -14,7 +14,7 @@ uint32_t r2_p2p_chunk_bytes(const r2_p2p_t *p2p, uint64_t bytes)
     const r2_params_t *params = &p2p->core->params;
 
     return (uint32_t) r2_min(r2_max(bytes / 256, (uint64_t) params->chunk_min_bytes),
-                             (uint64_t) params->chunk_max_bytes);
+                             r2_min(params->chunk_max_bytes, (size_t) R2_CHUNK_HELD_BYTES));
 }
 
 void r2_p2p_finish(r2_p2p_op_t *op, r2_status_t status)

@@ -166,13 +166,19 @@ static uint64_t r2_grant_room(const r2_link_t *link, uint64_t share)
     return r2_min(share - here, all - link->net->open_bytes);
 }
 
+/* What a chunk takes that is not known yet. */
+static uint64_t r2_grant_chunk_bytes(const r2_link_t *link)
+{
+    return r2_min((uint64_t) link->chunk_most_bytes, (uint64_t) R2_CHUNK_HELD_BYTES);
+}
+
 /*
  * One whose message is under way. Not byte by byte: a credit is worth its packet when it opens a
  * quarter of the share, or when hardly anything is open. @return false: there is no room.
  */
 static bool r2_grant_more(r2_link_t *link, r2_rx_match_t *match, uint64_t share)
 {
-    uint64_t longest = link->net->params->chunk_max_bytes;
+    uint64_t longest = r2_max((uint64_t) match->chunk_bytes, r2_grant_chunk_bytes(link));
     uint64_t floor = R2_GRANT_FLOOR_CHUNKS * longest;
     uint64_t from = r2_max(r2_grant_usable(match), match->given_bytes);
     uint64_t room = r2_grant_room(link, share);
@@ -196,7 +202,7 @@ static bool r2_grant_more(r2_link_t *link, r2_rx_match_t *match, uint64_t share)
 /* What one of which only the receive is there may get now: all of that, or nothing. */
 static uint64_t r2_grant_ahead(const r2_link_t *link, const r2_rx_match_t *match, uint64_t share)
 {
-    uint64_t most = r2_max(share / R2_GRANT_PARTS, (uint64_t) link->net->params->chunk_max_bytes);
+    uint64_t most = r2_max(share / R2_GRANT_PARTS, r2_grant_chunk_bytes(link));
     uint64_t bytes = r2_min(match->bytes, most);
 
     if (link->rx.grants.open_bytes[R2_GRANT_UNHEARD] + bytes > share / 2 ||

@@ -115,6 +115,33 @@ static void r2_pairs_find(r2_net_t *net, const r2_peer_info_t *info, r2_link_pai
     }
 }
 
+static bool r2_rails_have_rdma(const r2_peer_info_t *info)
+{
+    bool have = false;
+
+    for (uint32_t i = 0; i < info->rail_count; ++i) {
+        have = have || '\0' != info->rails[i].rdma[0];
+    }
+    return have;
+}
+
+/*
+ * RDMA locks memory for packets at both ends, and where a third host forwards one of theirs; within
+ * a host they go in pieces. A receive that nobody has heard of gets credit ahead for its share: no
+ * less than a chunk of many peers.
+ */
+static uint32_t r2_link_chunk_most(const r2_link_t *link)
+{
+    const r2_net_t *net = link->net;
+    const uint64_t most_bytes = net->params->chunk_max_bytes;
+    const uint64_t share_bytes = net->params->credit_bytes / 4 / r2_max(net->size - 1, 4u);
+
+    if (link->same_host || r2_rails_have_rdma(&net->info) || r2_rails_have_rdma(&link->info)) {
+        return (uint32_t) r2_min(most_bytes, (uint64_t) R2_CHUNK_HELD_BYTES);
+    }
+    return (uint32_t) r2_min(most_bytes, r2_max(share_bytes, (uint64_t) R2_CHUNK_HELD_BYTES));
+}
+
 static void r2_link_add_lane(r2_link_t *link, r2_rail_t *rail, uint32_t remote_idx)
 {
     r2_lane_t *lane = &link->lanes[link->lane_count];
@@ -153,6 +180,7 @@ static r2_link_t *r2_link_create(r2_net_t *net, uint32_t rank, const r2_peer_inf
     link->rank = rank;
     link->info = *info;
     link->same_host = same_host;
+    link->chunk_most_bytes = r2_link_chunk_most(link);
     link->rx.short_bytes = same_host ? R2_LOCAL_MOST_BYTES
                                      : R2_SHORT_PACKET_BYTES - (uint32_t) sizeof(r2_wire_header_t);
     r2_table_init(&link->tx.uncredited, offsetof(r2_tx_message_t, tag), sizeof(r2_tag_t));

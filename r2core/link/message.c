@@ -103,18 +103,26 @@ void r2_link_ask(r2_tx_message_t *message)
     }
 }
 
+/* Of a GPU it fills a slot of pinned memory; what is passed on as it comes should not wait. */
+static uint64_t r2_link_chunk_most(const r2_link_t *link, const r2_link_send_t *args)
+{
+    return NULL == args->gpu && !args->filling
+               ? link->chunk_most_bytes
+               : r2_min((uint64_t) link->chunk_most_bytes, (uint64_t) R2_CHUNK_HELD_BYTES);
+}
+
 static uint64_t r2_link_whole_bytes(const r2_lane_t *lane)
 {
     return r2_lane_peak(lane, R2_WHOLE_PEAK) / (R2_NS_PER_S / R2_WHOLE_NS);
 }
 
 /* The lane that it would go by takes it in next to no time. */
-static bool r2_link_sends_whole(const r2_link_t *link, uint64_t bytes)
+static bool r2_link_sends_whole(const r2_link_t *link, uint64_t bytes, uint64_t most_bytes)
 {
     const r2_lane_t *lane = &link->lanes[link->turn.lane];
 
-    return link->lane_count > 0 && bytes <= link->net->params->chunk_max_bytes &&
-           r2_lane_is_sound(lane) && bytes <= r2_link_whole_bytes(lane);
+    return link->lane_count > 0 && bytes <= most_bytes && r2_lane_is_sound(lane) &&
+           bytes <= r2_link_whole_bytes(lane);
 }
 
 /*
@@ -124,13 +132,14 @@ static bool r2_link_sends_whole(const r2_link_t *link, uint64_t bytes)
  */
 static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t *args)
 {
-    uint64_t chunk_bytes = link->net->params->chunk_max_bytes, whole_bytes = chunk_bytes;
+    const uint64_t most_bytes = r2_link_chunk_most(link, args);
+    uint64_t chunk_bytes = most_bytes, whole_bytes = most_bytes;
     uint32_t lanes = 0;
 
     if (args->bytes <= args->chunk_bytes) {
         return args->chunk_bytes;
     }
-    if (r2_link_sends_whole(link, args->bytes)) {
+    if (r2_link_sends_whole(link, args->bytes, most_bytes)) {
         return (uint32_t) args->bytes;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
@@ -208,8 +217,8 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
         message->gpu = *args->gpu;
         message->fetch = args->fetch;
     }
-    message->chunk_bytes = r2_wire_chunk_bytes(args->bytes, r2_link_chunk_bytes(link, args),
-                                               net->params->chunk_max_bytes);
+    message->chunk_bytes =
+        r2_wire_chunk_bytes(args->bytes, r2_link_chunk_bytes(link, args), link->chunk_most_bytes);
     message->chunk_count = (uint32_t) r2_wire_chunks(args->bytes, message->chunk_bytes);
     message->ready_chunks = args->filling ? 0 : message->chunk_count;
     message->digest = args->digest;

@@ -21,7 +21,7 @@
  */
 static uint64_t r2_relay_side_bytes(const r2_net_t *net)
 {
-    return 2 * (uint64_t) net->params->relay_window_bytes + net->segment_bytes;
+    return 2 * (uint64_t) net->params->relay_window_bytes + net->segment_bytes + R2_TP_HEADER_MAX;
 }
 
 static r2_relay_pair_t *r2_relay_pair_find(r2_relay_t *relay, uint32_t low, uint32_t high)

@@ -68,6 +68,7 @@
 struct r2_link {
     r2_net_t *net; /* borrowed */
     uint32_t rank;
+    uint32_t chunk_most_bytes; /* of a chunk */
     bool same_host;
     bool is_active;              /* in net->active */
     r2_status_t broken;          /* R2_OK, R2_ERR_NO_PATH, R2_ERR_PEER_GONE */

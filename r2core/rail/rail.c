@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 
 #include "base/clock.h"
+#include "base/util.h"
 #include "r2/params.h"
 #include "rail/nic_parts.h"
 
@@ -125,7 +126,8 @@ static r2_status_t r2_rail_open(r2_rail_t *rail, bool is_rdma, uint64_t now_ns)
     r2_tp_device_config_t config = {
         .name = R2_RAILS_MAX == rail->idx ? NULL : is_rdma ? rail->nic.rdma : rail->nic.name,
         .tls = is_rdma ? rail->nic.tls : NULL,
-        .segment_bytes = rail->segment_bytes,
+        .segment_bytes = is_rdma ? r2_min(rail->segment_bytes, (size_t) R2_TP_RDMA_BYTES)
+                                 : rail->segment_bytes,
         .gid_index = is_rdma ? r2_rail_gid_index(rail) : -1,
     };
     r2_rail_device_t *device;

@@ -45,10 +45,33 @@ static void transports_are_mixed(void **state)
     }
 }
 
+/* Chunks of fast lanes are long, and an RDMA device has memory for 128 KiB of each: also where they
+ * come from a host without, directly or by way of a third one. */
+static void chunks_fit_devices(void **state)
+{
+    static const char *const faults[] = {"", "at 3ms drop h1 rail1;",
+                                         "at 3ms down h3 rail0; at 3ms down h0 rail1;"};
+    scenario_result_t result;
+    char text[1024];
+
+    (void) state;
+    for (unsigned hosts = 1; hosts <= 4; ++hosts) {
+        for (size_t i = 0; i < r2_array_count(faults); ++i) {
+            snprintf(
+                text, sizeof(text),
+                "seed %u; hosts 4; rails 2; rdma %u; rate 2000000000; latency 10us; coll bcast "
+                "i64 600000 root=3 times=8; coll allgather i64 300000 times=6; %s",
+                hosts, hosts, faults[i]);
+            assert_true(scenario_check(text, &result));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transports_are_mixed),
+        cmocka_unit_test(chunks_fit_devices),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

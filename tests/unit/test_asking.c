@@ -279,7 +279,7 @@ static void last_chunks_ask(void **state)
 
     (void) state;
     stub->params.retransmit_bytes = 0;
-    stub->params.chunk_max_bytes = 1024; /* it does not go whole */
+    stub->link->chunk_most_bytes = 1024; /* it does not go whole */
     stub_lane_up(stub, 0);
     lane->tx.window_bytes = 1u << 20;
     lane->tx.delivery.bytes_per_s = FAST;

@@ -235,7 +235,7 @@ static void messages_go_as_they_are_granted(void **state)
     (void) state;
     stub->params.unexpected_bytes = 1024;
     stub->link->lanes[0].tx.delivery.bytes_per_s = 1000u * 1000 * 1000; /* slow ones ask at once */
-    stub->params.chunk_max_bytes = CHUNK;
+    stub->link->chunk_most_bytes = CHUNK;
     send_one(stub, 7, 1 << 20, &status);
     assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 0);
     assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 0);

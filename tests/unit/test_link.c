@@ -221,7 +221,7 @@ static void chunks_grow_with_the_rate(void **state)
     (void) state;
     assert_int_equal(chunk_bytes_at(10000000), 16384);
     assert_int_equal(chunk_bytes_at(60000000), 49152);
-    assert_int_equal(chunk_bytes_at(1000000000), 131072);
+    assert_int_equal(chunk_bytes_at(1000000000), 524288);
 }
 
 /* A short message arrives whose sender waits. @return acknowledgements that were sent alone. */

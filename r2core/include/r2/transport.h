@@ -22,7 +22,14 @@
 
 #define R2_TP_ADDRESS_MAX 512 /* bytes of an endpoint's address, any transport */
 #define R2_TP_HEADER_MAX  200 /* bytes of a packet header */
-#define R2_TP_KEY_MAX     12  /* bytes of a key to granted memory */
+/*
+ * Largest chunk where somebody holds memory for it before it comes: RDMA locks buffers for some
+ * packets at both ends, pinned memory of GPUs goes in slots, and plans share vectors out in these.
+ */
+#define R2_CHUNK_HELD_BYTES 131072u
+/* Largest packet over RDMA: such a chunk, its header, and those of who forwards it. */
+#define R2_TP_RDMA_BYTES (R2_CHUNK_HELD_BYTES + 3 * R2_TP_HEADER_MAX)
+#define R2_TP_KEY_MAX    12 /* bytes of a key to granted memory */
 
 typedef struct r2_tp_device r2_tp_device_t;
 typedef struct r2_tp_worker r2_tp_worker_t;
