@@ -112,6 +112,7 @@ static r2_status_t r2_cost_read(const char *name, r2_cost_params_t *cost, char *
         }
     }
     fclose(file);
+    cost->crowded = 0 != cost->crowded ? R2_CROWDED_ALL : 0;
     return status;
 }
 

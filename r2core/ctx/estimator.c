@@ -10,6 +10,7 @@
 #include "ctx/estimator.h"
 
 #include "plan/forecast.h"
+#include "plan/thresholds.h"
 
 /*
  * Nothing is sent for the sake of measuring. Round trips are those of acknowledgements, less the
@@ -26,7 +27,9 @@
  * change waits twice as long as the one before, which bounds the map syncs they cause.
  */
 #define R2_ESTIMATOR_WINDOWS  4u
-#define R2_ESTIMATOR_VERSIONS 16u
+#define R2_ESTIMATOR_VERSIONS 64u
+/* From so many on no more is tried for crowded ranks. */
+#define R2_ESTIMATOR_CROWDED 32u
 /* Smaller changes, as a fraction, are no news: plans that were worked out stay valid. */
 #define R2_ESTIMATOR_NOTABLE 8u
 
@@ -41,20 +44,9 @@
 /* Least round trips that a step is taken for at most: a rank that is always early times the others'
  * work. */
 #define R2_ESTIMATOR_STEP_MAX UINT64_C(8)
-/* Without loaded rails calls look themselves. */
-#define R2_ESTIMATOR_LOOK_NS (50 * R2_NS_PER_MS)
 
-/*
- * Ranks are crowded where rank 0's thread has to wait for a processor for 1/4 of the time for which
- * it could use one, and not where it is less than 1/8. Windows with little of that time in them say
- * nothing. So many windows in a row, twice as many for each change: what comes and goes changes no
- * plan after a while.
- */
-#define R2_CROWDED_PART    4u
-#define R2_UNCROWDED_PART  8u
-#define R2_CROWDED_LEAST   (10 * R2_NS_PER_MS)
-#define R2_CROWDED_WINDOWS 4u
-#define R2_CROWDED_CHANGES 8u /* half of the versions of what is measured */
+/* Calls whose plans depend on whether ranks are crowded: shorter ones have the same either way. */
+#define R2_ESTIMATOR_CROWDED_BYTES 8192u
 
 static bool r2_estimator_leads(const r2_estimator_t *estimator)
 {
@@ -159,46 +151,38 @@ static uint32_t r2_estimator_rate_ppm(const r2_estimator_t *all)
     return (uint32_t) r2_min(r2_estimator_median(parts, count), (uint64_t) UINT32_MAX);
 }
 
-/* One window says so, or otherwise; 0: neither. */
-static int r2_estimator_window_crowded(r2_estimator_cores_t *cores, const r2_cpu_time_t *now)
+/* What rails of rank 0's host, which tell more, send together at most where they are slow. */
+static uint64_t r2_estimator_slow_bytes_per_s(const r2_estimator_t *estimator)
 {
-    const r2_cpu_time_t from = cores->from;
-    uint64_t waited_ns, all_ns;
+    const r2_topology_t *told = &estimator->env->topology;
+    const uint32_t *told_mbytes_per_s =
+        &told->rate_mbytes_per_s[told->host_of[estimator->rank] * told->rail_count];
+    uint64_t all = 0;
 
-    cores->from = *now;
-    if (now->thread != from.thread) {
-        return 0; /* threads take turns with calls */
+    for (uint32_t rail = 0; rail < estimator->core->net.rail_count; ++rail) {
+        all += told_mbytes_per_s[rail];
     }
-    waited_ns = now->waited_ns - from.waited_ns;
-    all_ns = waited_ns + now->ran_ns - from.ran_ns;
-    if (all_ns < R2_CROWDED_LEAST) {
-        return 0;
-    }
-    if (R2_CROWDED_PART * waited_ns >= all_ns) {
-        return 1;
-    }
-    return R2_UNCROWDED_PART * waited_ns < all_ns ? -1 : 0;
+    return all * 1000000 / R2_COST_SLOW;
 }
 
-/* Do ranks wait for processors? As before, until enough windows tell otherwise. */
+/* Do ranks wait for processors, and do rails carry what they tell? */
 static void r2_estimator_look_at_cores(r2_estimator_t *estimator)
 {
-    r2_estimator_cores_t *cores = &estimator->cores;
+    const r2_net_t *net = &estimator->core->net;
+    uint64_t bytes = 0;
     r2_cpu_time_t now;
-    int says;
 
     if (!r2_estimator_leads(estimator) || 0 != estimator->given.crowded ||
         !r2_cpu_time(estimator->core->clock, &now)) {
         return;
     }
-    says = r2_estimator_window_crowded(cores, &now);
-    cores->windows = says == (cores->crowded ? -1 : 1) ? cores->windows + 1 : 0;
-    if (cores->windows >= R2_CROWDED_WINDOWS << cores->changes &&
-        cores->changes < R2_CROWDED_CHANGES) {
-        cores->crowded = !cores->crowded;
-        cores->windows = 0;
-        ++cores->changes;
+    for (uint32_t rail = 0; rail < net->rail_count; ++rail) {
+        bytes += net->rails[rail].tx_bytes;
     }
+    r2_crowded_look_at_rails(&estimator->crowded, net->now_ns,
+                             bytes * r2_estimator_sharers(estimator),
+                             r2_estimator_slow_bytes_per_s(estimator));
+    r2_crowded_look_at_cores(&estimator->crowded, &now);
 }
 
 static bool r2_estimator_differs(uint32_t seen, uint32_t known)
@@ -208,12 +192,19 @@ static bool r2_estimator_differs(uint32_t seen, uint32_t known)
     return 0 != seen && (uint64_t) by * R2_ESTIMATOR_NOTABLE > known;
 }
 
-/* Rails may carry far less than they tell: until that is measured nothing goes through one rank. */
-static bool r2_estimator_rails_are_fast(uint32_t rate_ppm)
+/* Rails that are measured to carry far less than they tell are the limit, not processors. */
+static uint32_t r2_estimator_crowded(const r2_estimator_t *estimator, uint32_t rate_ppm)
 {
     const r2_cost_params_t seen = {.rate_ppm = rate_ppm};
+    const uint32_t told = r2_cost_is_slow(&seen) ? 0 : r2_crowded_told(&estimator->crowded);
 
-    return 0 != rate_ppm && !r2_cost_is_slow(&seen);
+    if (0 != estimator->given.crowded) {
+        return estimator->given.crowded;
+    }
+    if (estimator->version >= R2_ESTIMATOR_CROWDED) { /* what loses can still be withdrawn */
+        return told & estimator->cost.crowded;
+    }
+    return told;
 }
 
 void r2_estimator_look(r2_estimator_t *estimator)
@@ -226,10 +217,7 @@ void r2_estimator_look(r2_estimator_t *estimator)
     }
     alpha_ns = 0 != given->alpha_ns ? given->alpha_ns : r2_estimator_alpha_ns(estimator);
     rate_ppm = 0 != given->rate_ppm ? given->rate_ppm : r2_estimator_rate_ppm(estimator);
-    crowded =
-        0 != given->crowded || (estimator->cores.crowded && r2_estimator_rails_are_fast(rate_ppm))
-            ? 1
-            : 0;
+    crowded = r2_estimator_crowded(estimator, rate_ppm);
     if (0 == estimator->version) {
         estimator->cost = *given;
     }
@@ -243,9 +231,8 @@ void r2_estimator_look(r2_estimator_t *estimator)
         ++estimator->version;
         r2_debug(&estimator->core->log,
                  "rails as seen: a step takes %u ns, rails give %u ppm of what is told of them; "
-                 "ranks %s for processors",
-                 estimator->cost.alpha_ns, estimator->cost.rate_ppm,
-                 0 == crowded ? "do not wait" : "wait");
+                 "planned for ranks that wait for processors: %06x",
+                 estimator->cost.alpha_ns, estimator->cost.rate_ppm, crowded);
         r2_observe_plan(estimator->core->observers, estimator->env, estimator->rank);
     }
 }
@@ -280,6 +267,30 @@ static void r2_estimator_short_call(r2_estimator_t *estimator, uint32_t steps, u
     estimator->steps = estimator->calls = 0;
 }
 
+static void r2_estimator_crowded_call(r2_estimator_t *estimator, const r2_schedule_t *schedule,
+                                      int32_t size, uint64_t begun_ns)
+{
+    static const struct {
+        r2_coll_kind_t kind;
+        uint32_t shift;
+    } kinds[] = {{R2_COLL_ALLREDUCE, R2_CROWDED_ALLREDUCE},
+                 {R2_COLL_REDUCE, R2_CROWDED_REDUCE},
+                 {R2_COLL_BCAST, R2_CROWDED_BCAST}};
+    const uint32_t kind = schedule->digest & (((uint32_t) 1 << R2_DIGEST_KIND_BITS) - 1);
+    const uint64_t took_ns = r2_now_ns(estimator->core->clock) - begun_ns;
+    const r2_cost_params_t planned = {.crowded = schedule->crowded};
+
+    for (size_t i = 0; i < r2_array_count(kinds); ++i) {
+        const r2_crowded_call_t call = {
+            .kind = kinds[i].shift, .size = size, .bytes = schedule->call_bytes};
+
+        if ((uint32_t) kinds[i].kind == kind && call.bytes > R2_ESTIMATOR_CROWDED_BYTES &&
+            call.bytes <= r2_threshold_crowded_bytes) {
+            r2_crowded_called(&estimator->crowded, &call, took_ns, &planned);
+        }
+    }
+}
+
 static void r2_estimator_called(void *arg, const r2_schedule_t *schedule, int32_t size,
                                 uint64_t begun_ns)
 {
@@ -292,7 +303,10 @@ static void r2_estimator_called(void *arg, const r2_schedule_t *schedule, int32_
     if (0 != steps) {
         r2_estimator_short_call(estimator, steps, r2_now_ns(estimator->core->clock) - begun_ns);
     }
-    if (now_ns - estimator->looked_ns >= R2_ESTIMATOR_LOOK_NS) {
+    if (0 != begun_ns && r2_estimator_leads(estimator)) {
+        r2_estimator_crowded_call(estimator, schedule, size, begun_ns);
+    }
+    if (now_ns - estimator->looked_ns >= R2_CROWDED_LOOK_NS) {
         estimator->looked_ns = now_ns;
         r2_estimator_look_at_cores(estimator);
         r2_estimator_look(estimator);

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "ctx/crowded.h"
 #include "ctx/plan_env.h"
 #include "ctx/core.h"
 #include "r2/nic.h"
@@ -21,14 +22,6 @@ typedef struct r2_estimator_rail {
     uint64_t best_bytes_per_s;    /* most that two windows in a row have reached */
     uint32_t windows;
 } r2_estimator_rail_t;
-
-/** What rank 0's thread has of the processors. */
-typedef struct r2_estimator_cores {
-    r2_cpu_time_t from; /* where the window under way began */
-    uint32_t windows;   /* in a row that tell another thing than what is known */
-    uint32_t changes;
-    bool crowded;
-} r2_estimator_cores_t;
 
 /**
  * Rank 0 measures and makes versions, everybody keeps the newest one that a sync of maps brought
@@ -50,7 +43,7 @@ typedef struct r2_estimator {
     uint64_t least_step_ns; /* mean of a window; 0: none yet */
     uint64_t step_ns;       /* the same, as it was after 1, 2, 4, ... windows: what is told */
     uint64_t looked_ns;     /* when a call has last looked */
-    r2_estimator_cores_t cores;
+    r2_crowded_t crowded;
     r2_cost_params_t cost;
     uint32_t version; /* 0: what rank 0 published at start is all there is */
 } r2_estimator_t;

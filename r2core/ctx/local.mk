@@ -31,6 +31,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/drive.h \
     r2core/ctx/files.c \
     r2core/ctx/files.h \
+    r2core/ctx/crowded.c \
+    r2core/ctx/crowded.h \
     r2core/ctx/estimator.c \
     r2core/ctx/estimator.h \
     r2core/ctx/notes.c \

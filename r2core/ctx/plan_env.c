@@ -64,7 +64,7 @@ static uint64_t r2_plan_env_digest(const r2_plan_env_t *env)
     uint64_t cost;
 
     if (env->even) {
-        cost = 0 != env->cost.crowded ? 2 : 0;
+        cost = (uint64_t) env->cost.crowded << 1;
         return r2_topology_digest(&env->topology) ^ cost ^ (r2_cost_is_slow(&env->cost) ? 1 : 0);
     }
     crypto_shorthash(digest, (const unsigned char *) &env->cost, sizeof(env->cost), key);

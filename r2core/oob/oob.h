@@ -77,8 +77,8 @@ bool r2_oob_pair_leads(const r2_oob_t *oob);
 r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p);
 /** What it has published for this job. Else as r2_oob_pair_home(). */
 r2_status_t r2_oob_pair_ask(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p);
-/** Has the other job ended, by the launcher's word? false also where the launcher does not tell (all
- * but PRRTE). Any thread. */
+/** Has the other job ended, by the launcher's word? false also where the launcher does not tell
+ * (all but PRRTE). Any thread. */
 bool r2_oob_pair_other_ended(const r2_oob_t *oob);
 /** The key of both jobs, of R2_JOB_KEY_BYTES. Else as r2_oob_pair_home(). */
 r2_status_t r2_oob_pair_ask_key(const r2_oob_t *oob, uint8_t *key_p);

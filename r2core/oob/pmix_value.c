@@ -141,6 +141,10 @@ typedef struct r2_pmix_request {
     r2_status_t status;
     size_t bytes;
     uint8_t answer[R2_OOB_BLOB_MAX];
+    /* what was asked: the library may read it until it answers, which may be after our own limit */
+    pmix_proc_t proc;
+    char name[PMIX_MAX_KEYLEN + 1];
+    pmix_info_t info[2];
 } r2_pmix_request_t;
 
 static void r2_pmix_request_free(r2_pmix_request_t *request)
@@ -233,7 +237,6 @@ static r2_status_t r2_pmix_get_from(const pmix_proc_t *proc, const char *name,
                                     const char *directive, void *to, size_t space, size_t *bytes_p)
 {
     r2_pmix_request_t *request = r2_pmix_request_new();
-    pmix_info_t info[2];
     int seconds = R2_PMIX_WAIT_S;
     bool yes = true;
     pmix_status_t rc;
@@ -241,9 +244,11 @@ static r2_status_t r2_pmix_get_from(const pmix_proc_t *proc, const char *name,
     if (NULL == request) {
         return R2_ERR_NO_MEMORY;
     }
-    PMIX_INFO_LOAD(&info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
-    PMIX_INFO_LOAD(&info[1], directive, &yes, PMIX_BOOL);
-    rc = PMIx_Get_nb(proc, name, info, 2, r2_pmix_answered, request);
+    PMIX_INFO_LOAD(&request->info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
+    PMIX_INFO_LOAD(&request->info[1], directive, &yes, PMIX_BOOL);
+    request->proc = *proc;
+    snprintf(request->name, sizeof(request->name), "%s", name);
+    rc = PMIx_Get_nb(&request->proc, request->name, request->info, 2, r2_pmix_answered, request);
     if (PMIX_SUCCESS != rc) {
         r2_pmix_request_free(request);
         return r2_pmix_status(rc);

@@ -152,10 +152,17 @@ uint64_t r2_bcast_short_bytes(const r2_plan_input_t *input)
     return r2_max(r2_threshold_bcast_short_bytes, r2_segment_worth_bytes(input) / 2);
 }
 
+static uint32_t r2_crowded_shift(r2_coll_kind_t kind)
+{
+    return R2_COLL_BCAST == kind    ? R2_CROWDED_BCAST
+           : R2_COLL_REDUCE == kind ? R2_CROWDED_REDUCE
+                                    : R2_CROWDED_ALLREDUCE;
+}
+
 bool r2_crowded_pays(const r2_plan_input_t *input, uint64_t total_bytes, uint64_t messages)
 {
-    return 0 != input->cost.crowded && !r2_cost_is_slow(&input->cost) &&
-           messages < r2_threshold_bcast_linear_ranks &&
+    return r2_cost_is_crowded(&input->cost, r2_crowded_shift(input->kind), total_bytes) &&
+           !r2_cost_is_slow(&input->cost) && messages < r2_threshold_bcast_linear_ranks &&
            total_bytes <= r2_threshold_crowded_bytes &&
            r2_slowest_mbytes_per_s(input) >= messages * r2_threshold_crowded_mbytes_per_s;
 }

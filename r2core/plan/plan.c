@@ -220,6 +220,8 @@ r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_
     }
     total_bytes = r2_input_total_bytes(input);
     schedule_p->chunk_bytes = r2_chunk_bytes(input, total_bytes);
+    schedule_p->call_bytes = total_bytes;
+    schedule_p->crowded = input->cost.crowded;
     r2_digest_input(input, algorithm, schedule_p);
     if (total_bytes > 0 || R2_COLL_BARRIER == input->kind || r2_by_edges(input)) {
         status = algorithm->build(input, schedule_p);

@@ -17,7 +17,7 @@ HOSTS = ["test_schedule_hosts"]
 ROWS = ["test_exec_rows"]
 OVERLAP = ["test_sim_gpu"]
 TELL = ["test_sim_health", "rails_that_tell*"]
-CROWDED = ["test_sim_health", "crowded_ranks*"]
+CROWDED = ["test_sim_health", "plans_for_crowded*"]
 
 MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
     ("calls-of-a-stopped-peer-bar-others", "ctx/p2p.c",
@@ -134,13 +134,29 @@ MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
     ("slow-rails-find-programs-of-fast-ones", "ctx/plan_env.c",
      " ^ (r2_cost_is_slow(&env->cost) ? 1 : 0);", ";", TELL),
     ("crowded-ranks-find-programs-of-others", "ctx/plan_env.c",
-     "        cost = 0 != env->cost.crowded ? 2 : 0;", "        cost = 0;", CROWDED),
+     "        cost = (uint64_t) env->cost.crowded << 1;", "        cost = 0;", CROWDED),
     ("crowds-are-told-to-nobody", "ctx/estimator.c",
      "    if (known->crowded != used->crowded) {", "    if (false) {", ["test_agree"]),
-    ("a-crowd-is-believed-at-once", "ctx/estimator.c",
+    ("a-crowd-is-believed-at-once", "ctx/crowded.c",
      "#define R2_CROWDED_WINDOWS 4u", "#define R2_CROWDED_WINDOWS 1u", ["test_agree"]),
-    ("threads-are-mixed-up", "ctx/estimator.c",
+    ("threads-are-mixed-up", "ctx/crowded.c",
      "    if (now->thread != from.thread) {", "    if (false) {", ["test_agree"]),
+    ("plans-for-crowds-are-kept-whatever-they-cost", "ctx/crowded.c",
+     "    trial->lost = -R2_TRIAL_PART", "    trial->lost = false && -R2_TRIAL_PART",
+     ["test_crowded"]),
+    ("lost-trials-begin-again", "ctx/crowded.c",
+     "        trial->used = !trial->lost;\n    }\n}", "        trial->used = true;\n    }\n}",
+     ["test_crowded"]),
+    ("full-queues-are-taken-for-fast-rails", "ctx/crowded.c",
+     "        r2_min(bytes_per_s, crowded->rails.before_bytes_per_s) > slow_bytes_per_s;",
+     "        bytes_per_s > slow_bytes_per_s;", ["test_crowded"]),
+    ("chunks-for-rdma-are-as-long-as-any", "link/link.c",
+     "r2_rails_have_rdma(&net->info) || ", "", ["test_sim_rdma"]),
+    ("chunks-for-rdma-of-others-are-as-long-as-any", "link/link.c",
+     " || r2_rails_have_rdma(&link->info)) {", ") {", ["test_sim_rdma"]),
+    ("crowds-on-slow-rails-are-tried", "ctx/crowded.c",
+     " && crowded->crowded && crowded->rails.carry) {", " && crowded->crowded) {",
+     ["test_crowded"]),
     ("a-linear-allreduce-where-hosts-have-several-ranks", "plan/allreduce_linear.c",
      " && 1 == r2_bcast_hosts(input).most", "", HOSTS),
     ("crowded-ranks-of-slow-rails-go-through-one", "plan/bcast_levels.c",

@@ -417,6 +417,10 @@ tests_unit_test_peer_info_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_map_sync
 tests_unit_test_map_sync_SOURCES = tests/unit/test_map_sync.c
 tests_unit_test_map_sync_LDADD = $(R2_TEST_LIBS)
+# Crowded ranks: rails that carry, trials of plans
+check_PROGRAMS += tests/unit/test_crowded
+tests_unit_test_crowded_SOURCES = tests/unit/test_crowded.c
+tests_unit_test_crowded_LDADD = $(R2_TEST_LIBS)
 # Agreement by its table, observers
 check_PROGRAMS += tests/unit/test_agree
 tests_unit_test_agree_SOURCES = tests/unit/test_agree.c

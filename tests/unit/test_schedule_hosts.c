@@ -312,7 +312,7 @@ static const char *chosen_where_crowded(r2_coll_kind_t kind, uint64_t bytes,
         topology.host_of[rank] = (uint32_t) r2_min(rank, 3);
     }
     input.topology = &topology;
-    input.cost.crowded = 1;
+    input.cost.crowded = R2_CROWDED_ALL;
     input.chunk_min_bytes = 8192;
     input.chunk_max_bytes = 131072;
     input.scratch_bytes = 16777216;
@@ -360,7 +360,7 @@ static void test_crowded_hosts_fold_at_one(void **state)
         input.scratch_bytes = 1 << 20;
         input.chunk_min_bytes = 8192;
         input.chunk_max_bytes = 131072;
-        input.cost.crowded = i % 2;
+        input.cost.crowded = 0 != i % 2 ? R2_CROWDED_ALL : 0;
         input.count = i < 2 ? 4096 : 8193;
         for (input.rank = 0; input.rank < input.size; ++input.rank) {
             r2_schedule_t schedule;

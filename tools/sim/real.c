@@ -71,7 +71,7 @@ r2_cost_params_t real_cost(const topo_t *topo)
         .alpha_ns = real_whole(topo->latency_s * 1e9),
         .rate_ppm = real_whole(topo->derating * R2_PPM),
         .reduce_mbytes_per_s = {[R2_MEM_HOST] = real_whole(topo->reduce_rate / REAL_MBYTES_PER_S)},
-        .crowded = topo->crowded ? 1 : 0};
+        .crowded = topo->crowded ? R2_CROWDED_ALL : 0};
 }
 
 r2_plan_input_t real_input(const r2_topology_t *topology, r2_coll_kind_t kind, uint64_t bytes,

@@ -20,8 +20,41 @@ typedef struct r2_cost_params {
     uint32_t alpha_ns; /* of one step, whatever its length */
     uint32_t rate_ppm; /* what rails give, in millionths of what the topology says of them */
     uint32_t reduce_mbytes_per_s[R2_MEM_RATED_COUNT]; /* of one rank */
-    uint32_t crowded; /* 1: ranks wait for processors that others use; 0: not, or not known */
+    /* ranks wait for processors that others use, and calls of these kinds and lengths gain by plans
+     * for that (R2_CROWDED_*); 0: not, or not known */
+    uint32_t crowded;
 } r2_cost_params_t;
+
+/*
+ * `crowded` has a byte for each kind of call, and in it a bit for each length: bit b for those of
+ * up to 2^(R2_CROWDED_LEAST + b) bytes, and more than half of that; bit 0 for all shorter ones,
+ * too.
+ */
+#define R2_CROWDED_ALLREDUCE 0u /* where its byte is: shift */
+#define R2_CROWDED_REDUCE    8u
+#define R2_CROWDED_BCAST     16u
+#define R2_CROWDED_LEAST     13u
+#define R2_CROWDED_LENGTHS   8u
+#define R2_CROWDED_ALL       UINT32_C(0xffffff)
+
+/** The bit of a length; R2_CROWDED_LENGTHS: it is longer than any. */
+static inline uint32_t r2_cost_crowded_bit(uint64_t bytes)
+{
+    uint32_t bit = 0;
+
+    while (bit < R2_CROWDED_LENGTHS && (UINT64_C(1) << (R2_CROWDED_LEAST + bit)) < bytes) {
+        ++bit;
+    }
+    return bit;
+}
+
+/** Are calls of this kind (its shift) and length planned for crowded ranks? */
+static inline bool r2_cost_is_crowded(const r2_cost_params_t *cost, uint32_t shift, uint64_t bytes)
+{
+    const uint32_t bit = r2_cost_crowded_bit(bytes);
+
+    return bit < R2_CROWDED_LENGTHS && 0 != ((cost->crowded >> (shift + bit)) & 1);
+}
 
 /* Rails that give less than 1/x of what is told of them: plans take them for that fast. */
 #define R2_COST_SLOW 32u

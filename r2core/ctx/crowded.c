@@ -1,0 +1,163 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Crowded ranks: do they wait for processors, and do calls gain by plans that are made for that?
+ *
+ * Ranks that wait for processors may do so since they poll: then the network is the limit, and
+ * plans with few messages and many bytes lose. So plans for crowded ranks are tried: what calls
+ * take with them is held against what the same calls took before.
+ */
+#include "r2_config.h"
+
+#include "ctx/crowded.h"
+
+#include <string.h>
+
+#include "base/util.h"
+
+/*
+ * Ranks are crowded where rank 0's thread has to wait for a processor for 1/4 of the time for which
+ * it could use one, and not where it is less than 1/8. Windows with little of that time in them say
+ * nothing. So many windows in a row, twice as many for each change: what comes and goes changes no
+ * plan after a while.
+ */
+#define R2_CROWDED_PART    4u
+#define R2_UNCROWDED_PART  8u
+#define R2_CROWDED_ENOUGH  (R2_CROWDED_LOOK_NS / 4)
+#define R2_CROWDED_WINDOWS 4u
+#define R2_CROWDED_CHANGES 8u /* half of the versions of what is measured */
+
+/* A window that took so many times longer had idle time in it. */
+#define R2_CROWDED_SPAN 4u
+
+/*
+ * A trial begins once so many calls have shown what they take without. It is lost when so many
+ * calls, and so much time of them, took 1/4 more than the same calls before; it goes on after that.
+ * One call counts for no more than so many times what it took before: somebody else had the
+ * processor. The first ones after a change make plans.
+ */
+#define R2_TRIAL_BEFORE   8u
+#define R2_TRIAL_SKIPPED  2u
+#define R2_TRIAL_CALLS    16u
+#define R2_TRIAL_LEAST_NS R2_NS_PER_MS
+#define R2_TRIAL_PART     4
+#define R2_TRIAL_TIMES    4u
+#define R2_TRIAL_KEEP     64u /* older calls count half */
+
+/* One window says so, or otherwise; 0: neither. */
+static int r2_crowded_window(r2_crowded_t *crowded, const r2_cpu_time_t *now)
+{
+    const r2_cpu_time_t from = crowded->cores.from;
+    uint64_t waited_ns, all_ns;
+
+    crowded->cores.from = *now;
+    if (now->thread != from.thread) {
+        return 0; /* threads take turns with calls */
+    }
+    waited_ns = now->waited_ns - from.waited_ns;
+    all_ns = waited_ns + now->ran_ns - from.ran_ns;
+    if (all_ns < R2_CROWDED_ENOUGH) {
+        return 0;
+    }
+    if (R2_CROWDED_PART * waited_ns >= all_ns) {
+        return 1;
+    }
+    return R2_UNCROWDED_PART * waited_ns < all_ns ? -1 : 0;
+}
+
+void r2_crowded_look_at_cores(r2_crowded_t *crowded, const r2_cpu_time_t *now)
+{
+    const int says = r2_crowded_window(crowded, now);
+
+    crowded->cores.windows = says == (crowded->crowded ? -1 : 1) ? crowded->cores.windows + 1 : 0;
+    if (crowded->changes < R2_CROWDED_CHANGES &&
+        crowded->cores.windows >= R2_CROWDED_WINDOWS << crowded->changes) {
+        crowded->crowded = !crowded->crowded;
+        crowded->cores.windows = 0;
+        ++crowded->changes;
+        memset(crowded->trials, 0, sizeof(crowded->trials));
+        memset(crowded->calls, 0, sizeof(crowded->calls));
+    }
+}
+
+void r2_crowded_look_at_rails(r2_crowded_t *crowded, uint64_t now_ns, uint64_t bytes,
+                              uint64_t slow_bytes_per_s)
+{
+    const uint64_t span_ns = now_ns - crowded->rails.from_ns;
+    uint64_t bytes_per_s = 0;
+
+    if (crowded->rails.carry) {
+        return;
+    }
+    if (0 != crowded->rails.from_ns && span_ns >= R2_CROWDED_LOOK_NS &&
+        span_ns < R2_CROWDED_SPAN * R2_CROWDED_LOOK_NS) {
+        bytes_per_s = (uint64_t) ((unsigned __int128) (bytes - crowded->rails.from_bytes) *
+                                  R2_NS_PER_S / span_ns);
+    }
+    crowded->rails.carry =
+        r2_min(bytes_per_s, crowded->rails.before_bytes_per_s) > slow_bytes_per_s;
+    crowded->rails.before_bytes_per_s = bytes_per_s;
+    crowded->rails.from_ns = now_ns;
+    crowded->rails.from_bytes = bytes;
+}
+
+/* Where it is remembered. Another one's place may be taken, which then starts again. */
+static r2_crowded_call_t *r2_crowded_call(r2_crowded_t *crowded, const r2_crowded_call_t *is)
+{
+    const uint64_t hash = (is->bytes * 31 + (uint32_t) is->size) * 31 + is->kind;
+    r2_crowded_call_t *call =
+        &crowded->calls[(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) % R2_CROWDED_CALLS];
+
+    if (call->kind != is->kind || call->size != is->size || call->bytes != is->bytes) {
+        *call = (r2_crowded_call_t){.kind = is->kind, .size = is->size, .bytes = is->bytes};
+    }
+    return call;
+}
+
+static void r2_crowded_judge(r2_crowded_trial_t *trial, uint64_t before_ns, uint64_t took_ns)
+{
+    took_ns = r2_min(took_ns, R2_TRIAL_TIMES * before_ns);
+    trial->gained_ns += (int64_t) before_ns - (int64_t) took_ns;
+    trial->took_ns += before_ns;
+    if (++trial->judged < R2_TRIAL_CALLS || trial->took_ns < R2_TRIAL_LEAST_NS) {
+        return;
+    }
+    trial->lost = -R2_TRIAL_PART * trial->gained_ns > (int64_t) trial->took_ns;
+    trial->used = !trial->lost;
+    trial->gained_ns = 0;
+    trial->took_ns = trial->judged = 0;
+}
+
+void r2_crowded_called(r2_crowded_t *crowded, const r2_crowded_call_t *is, uint64_t took_ns,
+                       const r2_cost_params_t *used)
+{
+    r2_crowded_trial_t *trial = &crowded->trials[is->kind + r2_cost_crowded_bit(is->bytes)];
+    r2_crowded_call_t *call = r2_crowded_call(crowded, is);
+
+    if (r2_cost_is_crowded(used, is->kind, is->bytes)) {
+        if (trial->used && call->before >= R2_TRIAL_BEFORE && ++call->since > R2_TRIAL_SKIPPED) {
+            r2_crowded_judge(trial, r2_max(call->before_ns / call->before, (uint64_t) 1), took_ns);
+        }
+        return;
+    }
+    if (R2_TRIAL_KEEP == call->before) {
+        call->before /= 2;
+        call->before_ns /= 2;
+    }
+    call->before_ns += took_ns;
+    call->since = 0;
+    if (++call->before >= R2_TRIAL_BEFORE && crowded->crowded && crowded->rails.carry) {
+        trial->used = !trial->lost;
+    }
+}
+
+uint32_t r2_crowded_told(const r2_crowded_t *crowded)
+{
+    uint32_t told = 0;
+
+    for (uint32_t i = 0; crowded->crowded && i < R2_CROWDED_TRIALS; ++i) {
+        told |= (uint32_t) crowded->trials[i].used << i;
+    }
+    return told;
+}
