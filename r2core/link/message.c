@@ -104,7 +104,7 @@ void r2_link_ask(r2_tx_message_t *message)
 }
 
 /* Of a GPU it fills a slot of pinned memory; what is passed on as it comes should not wait. */
-static uint64_t r2_link_chunk_most(const r2_link_t *link, const r2_link_send_t *args)
+static uint64_t r2_message_chunk_most(const r2_link_t *link, const r2_link_send_t *args)
 {
     return NULL == args->gpu && !args->filling
                ? link->chunk_most_bytes
@@ -132,7 +132,7 @@ static bool r2_link_sends_whole(const r2_link_t *link, uint64_t bytes, uint64_t 
  */
 static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t *args)
 {
-    const uint64_t most_bytes = r2_link_chunk_most(link, args);
+    const uint64_t most_bytes = r2_message_chunk_most(link, args);
     uint64_t chunk_bytes = most_bytes, whole_bytes = most_bytes;
     uint32_t lanes = 0;
 
@@ -217,8 +217,8 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
         message->gpu = *args->gpu;
         message->fetch = args->fetch;
     }
-    message->chunk_bytes =
-        r2_wire_chunk_bytes(args->bytes, r2_link_chunk_bytes(link, args), link->chunk_most_bytes);
+    message->chunk_bytes = r2_wire_chunk_bytes(args->bytes, r2_link_chunk_bytes(link, args),
+                                               r2_message_chunk_most(link, args));
     message->chunk_count = (uint32_t) r2_wire_chunks(args->bytes, message->chunk_bytes);
     message->ready_chunks = args->filling ? 0 : message->chunk_count;
     message->digest = args->digest;

@@ -19,6 +19,7 @@
 
 #include "base/util.h"
 #include "r2/planner.h"
+#include "r2/transport.h"
 #include "scenario.h"
 
 enum { PLACES_MOST = 8, ELEMENT_BYTES = 8 };
@@ -68,7 +69,7 @@ static const char *chosen(r2_coll_kind_t kind, const r2_topology_t *topology, ui
                                              .reproducible = true,
                                              .scratch_bytes = params.scratch_bytes,
                                              .chunk_min_bytes = params.chunk_min_bytes,
-                                             .chunk_max_bytes = params.chunk_max_bytes,
+                                             .chunk_max_bytes = R2_CHUNK_HELD_BYTES,
                                              .copy_max_bytes = params.copy_max_bytes});
 }
 

@@ -21,6 +21,7 @@
 #include "base/util.h"
 #include "r2/params.h"
 #include "r2/planner.h"
+#include "r2/transport.h"
 
 static const struct {
     r2_coll_kind_t kind;
@@ -70,7 +71,7 @@ static r2_plan_input_t golden_input(size_t kind, size_t type, int32_t size)
                              .reproducible = types[type].reproducible,
                              .scratch_bytes = params.scratch_bytes,
                              .chunk_min_bytes = params.chunk_min_bytes,
-                             .chunk_max_bytes = params.chunk_max_bytes,
+                             .chunk_max_bytes = R2_CHUNK_HELD_BYTES,
                              .copy_max_bytes = params.copy_max_bytes};
 }
 
