@@ -20,12 +20,19 @@
  * or another one, was idle. */
 #define R2_TURN_CALM_TIMES 2u
 
+/* A packet that is longer than the window goes when nothing else is under way, or no more than this
+ * part of the window: a short message that is acknowledged late is nothing to wait for. */
+#define R2_LITTLE_PART 4u
+
 static bool r2_lane_room(r2_lane_t *lane, uint64_t bytes)
 {
+    const uint64_t window_bytes = lane->tx.window_bytes, under_way_bytes = lane->tx.in_flight_bytes;
+
     if (!r2_lane_is_usable(lane)) {
         return false;
     }
-    if (NULL == lane->tx.in_flight || lane->tx.in_flight_bytes + bytes <= lane->tx.window_bytes) {
+    if (NULL == lane->tx.in_flight || under_way_bytes + bytes <= window_bytes ||
+        (bytes > window_bytes && R2_LITTLE_PART * under_way_bytes <= window_bytes)) {
         return true;
     }
     lane->tx.limited = true;
@@ -318,6 +325,21 @@ static bool r2_tx_queues(r2_link_t *link)
     return frames_sent && !waits;
 }
 
+/* What fills these lanes is acknowledged in some milliseconds, for all that was said: data waits for
+ * it now. */
+static void r2_tx_ask_for_room(r2_link_t *link)
+{
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        r2_lane_t *lane = &link->lanes[i];
+
+        if (lane->tx.limited && NULL != lane->tx.in_flight &&
+            lane->tx.in_flight_bytes <= lane->tx.unasked_bytes && r2_lane_is_sound(lane) &&
+            r2_control_may(link, R2_WIRE_PING)) {
+            (void) r2_lane_ping(lane); /* else it comes with what the peer sends, or later */
+        }
+    }
+}
+
 void r2_link_push(r2_link_t *link)
 {
     bool waiting, unused = false;
@@ -330,6 +352,9 @@ void r2_link_push(r2_link_t *link)
     r2_credit_request_deferred(link);
     waiting = !r2_tx_queues(link);
     link->tx.mute_ns = waiting ? 0 : link->tx.mute_ns; /* the time is that of nothing to send */
+    if (waiting && NULL != link->tx.queue) {
+        r2_tx_ask_for_room(link);
+    }
     if (!waiting && r2_credit_request_mute(link)) {
         (void) r2_tx_items(link, &link->tx.control, false, &unused);
     }
