@@ -7,7 +7,7 @@ from watchers import (ASKING, CLOSES, FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, 
                       GRADE, UNREAD, DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA,
                       PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED, LATE, LATER, RARE, DEAD_PORT, ROOM,
                       OVER_RDMA, over_nic, over_tcp, LINK_PASS, EXEC, TURN, LAND, LAST_RAIL,
-                      NEVER_WORKED, WHOLE)
+                      NEVER_WORKED, WHOLE, WINDOW)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -33,6 +33,10 @@ MUTANTS_LINK = [
     ("landing-is-never-off", "transport/tcp_receive.c",
      "    if (NULL != packet && NULL != packet->landing) {",
      "    if (false && NULL != packet && NULL != packet->landing) {", over_tcp("test_landing_off")),
+    ("long-chunks-wait-for-late-acknowledgements", "link/tx.c",
+     "R2_LITTLE_PART * under_way_bytes <= window_bytes", "false", WINDOW),
+    ("who-waits-for-room-does-not-ask", "link/tx.c",
+     "    if (waiting && NULL != link->tx.queue) {", "    if (false) {", WINDOW),
     ("turns-end-on-calm-lanes", "link/tx.c",
      "    if (!r2_tx_turn_is_calm(link, lanes) ||", "    if (true ||", TURN),
     ("turns-never-end", "link/turn.c",

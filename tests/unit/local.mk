@@ -298,6 +298,11 @@ tests_unit_test_asking_SOURCES = tests/unit/test_asking.c $(stub_net_sources)
 tests_unit_test_asking_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_asking_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_window
+tests_unit_test_window_SOURCES = tests/unit/test_window.c $(stub_net_sources)
+tests_unit_test_window_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_window_LDADD = $(R2_TEST_LIBS)
+
 check_PROGRAMS += tests/unit/test_inbox
 tests_unit_test_inbox_SOURCES = tests/unit/test_inbox.c
 tests_unit_test_inbox_LDADD = $(R2_TEST_LIBS)
