@@ -152,6 +152,8 @@ MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
      "        bytes_per_s > slow_bytes_per_s;", ["test_crowded"]),
     ("chunks-for-rdma-of-others-are-as-long-as-any", "link/link.c",
      " || r2_rails_have_rdma(&link->info)) {", ") {", ["test_sim_rdma"]),
+    ("chunks-for-rdma-are-as-long-as-any", "link/link.c",
+     "r2_rails_have_rdma(&net->info) || ", "", ["test_sim_rdma"]),
     ("crowds-on-slow-rails-are-tried", "ctx/crowded.c",
      " && crowded->crowded && crowded->rails.carry) {", " && crowded->crowded) {",
      ["test_crowded"]),
