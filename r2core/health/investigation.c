@@ -235,9 +235,14 @@ static bool r2_investigation_overslept(r2_health_t *health, r2_investigation_t *
     return !at->active;
 }
 
-static void r2_investigation_weigh(r2_health_t *health, r2_investigation_t *at, uint64_t now_ns)
+/*
+ * @param late no answer is waited for any more. It is false for each of several answers that are
+ * there at once, as after a pause: the first of them is not all that is known.
+ */
+static void r2_investigation_weigh(r2_health_t *health, r2_investigation_t *at, bool late,
+                                   uint64_t now_ns)
 {
-    bool final = now_ns >= at->deadline_ns || r2_queries_settled(at);
+    const bool final = late || r2_queries_settled(at);
     r2_conclusion_t conclusion;
     r2_evidence_t evidence;
 
@@ -267,7 +272,7 @@ void r2_investigation_probed(r2_health_t *health, const r2_pending_t *probe, r2_
 
     if (NULL != at) {
         r2_tally_add(&at->tally[probe->what], answer);
-        r2_investigation_weigh(health, at, now_ns);
+        r2_investigation_weigh(health, at, false, now_ns);
     }
 }
 
@@ -292,7 +297,7 @@ void r2_investigation_answered(r2_health_t *health, uint64_t id, r2_answer_t ans
     if (R2_ANSWER_NO == answer) {
         tally->no_attempts |= (uint8_t) (1u << attempt);
     }
-    r2_investigation_weigh(health, at, now_ns);
+    r2_investigation_weigh(health, at, false, now_ns);
 }
 
 /** The peer's beacon came in. */
@@ -319,7 +324,7 @@ void r2_investigation_tick(r2_health_t *health, uint64_t now_ns)
                 r2_queries_put(health, at);
             }
             at->next_ns = at->attempts < R2_ATTEMPTS ? now_ns + at->half_ns : at->deadline_ns;
-            r2_investigation_weigh(health, at, now_ns);
+            r2_investigation_weigh(health, at, now_ns >= at->deadline_ns, now_ns);
         }
     }
 }
