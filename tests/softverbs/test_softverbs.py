@@ -256,7 +256,7 @@ def steady(put):
     job = subprocess.Popen(
         [R2LAB, "run", "--name", LAB, "--timeout", "80", "--p2p", "mgmt", "-n", "2", "--map-by",
          "node", "--host", "%s-h0:2,%s-h1:2" % (LAB, LAB), "--mca", "coll_r2_put", put,
-         BUILD + "/bench/osu/r2_bench", "allreduce", "-m", "4194304:4194304", "--seconds", "15",
+         BUILD + "/bench/osu/r2_bench", "allreduce", "-m", "4194304:4194304", "--seconds", "6",
          "-x", "3"], stdout=subprocess.PIPE, text=True, stderr=subprocess.STDOUT,
         env={**os.environ, "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": "rc"})
     packets = {}    # by registrations so far
@@ -307,8 +307,8 @@ def test_perftest():
     notes = []
     for tls, test, count, size in ((RC, "tag_lat", 1000, 8), (RC, "tag_bw", 200, 1 << 20),
                                    (RC, "ucp_put_bw", 100, 1 << 20), (RC, "ucp_get", 100, 65536),
-                                   (RC, "ucp_fadd", 500, 8), (RC, "ucp_cswap", 500, 8),
-                                   (UD, "tag_lat", 1000, 8), (UD, "tag_bw", 20, 1 << 20)):
+                                   (RC, "ucp_fadd", 100, 8), (RC, "ucp_cswap", 100, 8),
+                                   (UD, "tag_lat", 200, 8), (UD, "tag_bw", 20, 1 << 20)):
         latency, speed = Perftest(test, count, size, tls).result()
         notes.append("%s %s %s" % (tls[:2], test, "%.0f us" % latency if size == 8
                                    else "%.0f MB/s" % speed))
