@@ -56,6 +56,7 @@ check-rdma: check-programs
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py down --put
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py down --ud
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py drop refused --ib
+	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_presence.py --rdma
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/campaign.py --rdma \
 	    --seed $(SEED) --runs $(or $(RUNS),100)
 .PHONY: check-rdma

@@ -203,7 +203,7 @@ def objects(tls, ranks):
     job = subprocess.Popen(
         [R2LAB, "run", "--name", LAB, "--timeout", "60", "--p2p", "mgmt", "--ppn", str(ranks),
          "-n", str(2 * ranks), BUILD + "/bench/osu/r2_bench", "alltoall", "-m", "65536:65536",
-         "--seconds", "1.5", "-x", "3", "-c"], stdout=subprocess.PIPE, text=True,
+         "--seconds", "0.8", "-x", "3", "-c"], stdout=subprocess.PIPE, text=True,
         stderr=subprocess.STDOUT,
         env={**os.environ, "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": tls})
     try:
