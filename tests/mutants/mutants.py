@@ -254,7 +254,7 @@ MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
      "#define R2_OUTAGE_OFTEN 4", "#define R2_OUTAGE_OFTEN 1", REPAIRS),
     ("the-first-of-late-answers-decides", "health/investigation.c",
      "= late || r2_queries_settled(at);",
-     "= late || now_ns >= at->deadline_ns || r2_queries_settled(at);", ["test_health"]),
+     "= late || now_ns >= at->deadline_ns || r2_queries_settled(at);", ["test_probers"]),
     ("rails-that-are-back-are-asked-as-shortly", "health/investigation.c",
      "(back ? R2_INVESTIGATION_LONG : 1)", "(back ? 1 : 1)", SLOW),
     ("flapping-is-not-damped", "health/outage.c",

@@ -173,42 +173,6 @@ static void lost_probes_are_no_failure(void **state)
     world_fini(&world);
 }
 
-/*
- * Nobody gets to run for a while in the middle of an investigation. All answers are there when it
- * goes on, past its deadline, and are taken before they are weighed.
- */
-static void late_answers_are_taken_together(void **state)
-{
-    uint32_t investigated = 0;
-
-    (void) state;
-    for (uint64_t from_ms = 100; from_ms <= 300; from_ms += 10) {
-        for (uint64_t for_ms = 100; for_ms <= 400; for_ms += 20) {
-            world_t world;
-
-            world_init(&world, 4, 1, 2, 1);
-            world_fault(&world, FAULT_NIC, 1, 0);
-            world_run(&world, from_ms);
-            for (uint32_t rank = 0; rank < world.rank_count; ++rank) {
-                fault_t *stop = world_fault(&world, FAULT_STOP, 0, 0);
-
-                stop->rank = rank;
-                stop->to_ns = world.now_ns + for_ms * R2_NS_PER_MS;
-            }
-            world_run(&world, 3000);
-            for (uint32_t rank = 0; rank < world.rank_count; ++rank) {
-                const uint32_t *events = world.machines[rank].own_events;
-
-                assert_int_equal(events[R2_VERDICT_AMBIGUOUS] + events[R2_VERDICT_PATH], 0);
-                investigated += events[R2_VERDICT_NIC];
-            }
-            expect_right(&world);
-            world_fini(&world);
-        }
-    }
-    assert_true(investigated > 0);
-}
-
 /* The owner of the broken host is stopped or dead: the next rank acts. */
 static void owners_are_succeeded(void **state)
 {
@@ -512,7 +476,6 @@ int main(void)
         cmocka_unit_test(tried_lanes_prove_their_rail),
         cmocka_unit_test(stopped_process_is_no_failure),
         cmocka_unit_test(lost_probes_are_no_failure),
-        cmocka_unit_test(late_answers_are_taken_together),
         cmocka_unit_test(owners_are_succeeded),
         cmocka_unit_test(planes_and_paths),
         cmocka_unit_test(flapping_is_damped),

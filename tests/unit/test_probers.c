@@ -116,6 +116,43 @@ static void old_news_are_no_evidence(void **state)
     t_end();
 }
 
+/* The machine stands still from then on, and all processes with it. */
+static void t_stand_still(uint64_t for_ms)
+{
+    for (uint32_t rank = 0; rank < t_world.rank_count; ++rank) {
+        t_fault(FAULT_STOP, 0, rank);
+        t_world.faults[t_world.fault_count - 1].to_ns = t_world.now_ns + for_ms * R2_NS_PER_MS;
+    }
+}
+
+/*
+ * Nobody gets to run for a while in the middle of an investigation. All answers are there when it
+ * goes on, past its deadline, and are taken before they are weighed.
+ */
+static void late_answers_are_taken_together(void **state)
+{
+    uint32_t found = 0;
+
+    (void) state;
+    for (uint64_t from_ms = 100; from_ms <= 300; from_ms += 10) {
+        for (uint64_t for_ms = 100; for_ms <= 400; for_ms += 20) {
+            world_init(&t_world, T_HOSTS, 1, T_RAILS, 1);
+            t_fault(FAULT_NIC, 1, 0);
+            world_run(&t_world, from_ms);
+            t_stand_still(for_ms);
+            world_run(&t_world, 3 * T_RUN_MS);
+            for (uint32_t rank = 0; rank < t_world.rank_count; ++rank) {
+                const uint32_t *events = t_world.machines[rank].own_events;
+
+                assert_int_equal(events[R2_VERDICT_AMBIGUOUS] + events[R2_VERDICT_PATH], 0);
+                found += events[R2_VERDICT_NIC];
+            }
+            t_end();
+        }
+    }
+    assert_true(found > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +160,7 @@ int main(void)
         cmocka_unit_test(others_take_their_turn),
         cmocka_unit_test(short_outages_are_forgotten),
         cmocka_unit_test(old_news_are_no_evidence),
+        cmocka_unit_test(late_answers_are_taken_together),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
