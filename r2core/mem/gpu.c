@@ -93,12 +93,33 @@ r2_status_t r2_gpu_describe(char *text_p, size_t text_bytes)
     return R2_CU_OK == rc ? R2_OK : R2_ERR_UNSUPPORTED;
 }
 
+/* The first GPU that is too old for a text of `least`. @return false: none, or none can be asked. */
+static bool r2_gpu_older(const r2_cuda_driver_t *driver, int least, int *device_p, int *sm_p)
+{
+    int device = 0, major, minor;
+
+    if (R2_CU_OK != r2_gpu_start(driver)) {
+        return false;
+    }
+    while (R2_CU_OK == driver->device_attribute(&major, R2_CU_DEVICE_SM_MAJOR, device) &&
+           R2_CU_OK == driver->device_attribute(&minor, R2_CU_DEVICE_SM_MINOR, device)) {
+        if (10 * major + minor < least) {
+            *device_p = device;
+            *sm_p = 10 * major + minor;
+            return true;
+        }
+        ++device;
+    }
+    return false;
+}
+
 r2_status_t r2_gpu_reduces(char *text_p, size_t text_bytes)
 {
     const int least = r2_kernels_driver();
     r2_cuda_driver_t driver = {.library = NULL};
+    int version = least, device = 0, sm = 0, used;
     char why[160];
-    int version = least;
+    bool older = false;
 
     if (NULL != r2_kernels_missing()) {
         snprintf(text_p, text_bytes, "%s", r2_kernels_missing());
@@ -106,6 +127,7 @@ r2_status_t r2_gpu_reduces(char *text_p, size_t text_bytes)
     }
     if (R2_OK == r2_cuda_driver_open(R2_GPU_DRIVER, &driver, why, sizeof(why))) {
         (void) driver.version(&version);
+        older = r2_gpu_older(&driver, r2_kernels_sm(), &device, &sm);
         r2_cuda_driver_close(&driver);
     }
     if (version < least) {
@@ -114,6 +136,11 @@ r2_status_t r2_gpu_reduces(char *text_p, size_t text_bytes)
                  least / 1000, least % 1000 / 10, version / 1000, version % 1000 / 10);
         return R2_ERR_UNSUPPORTED;
     }
-    snprintf(text_p, text_bytes, "by the GPU, from coll_r2_gpu_reduce_bytes on");
+    used = snprintf(text_p, text_bytes, "by the GPU, from coll_r2_gpu_reduce_bytes on");
+    if (older && used < (int) text_bytes) {
+        snprintf(text_p + used, text_bytes - (size_t) used,
+                 "; on device %d by the processor: kernels need sm_%d, and it has sm_%d", device,
+                 r2_kernels_sm(), sm);
+    }
     return R2_OK;
 }

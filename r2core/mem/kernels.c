@@ -76,6 +76,14 @@ int r2_kernels_driver(void)
     return 1000 * (major + 4) + 10 * minor; /* 7.0 with 11.0, 8.0 with 12.0, 9.0 with 13.0 */
 }
 
+int r2_kernels_sm(void)
+{
+    const char *target = strstr(r2_kernels_ptx, ".target ");
+    int sm = 0;
+
+    return NULL == target || 1 != sscanf(target, ".target sm_%d", &sm) ? 0 : sm;
+}
+
 static r2_kernel_t r2_kernel_row(r2_kernel_op_t op, r2_kernel_type_t type)
 {
     int kernel = R2_KERNEL_COUNT - 1;

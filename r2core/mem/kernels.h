@@ -87,6 +87,9 @@ bool r2_kernels_ask(r2_kernels_t *kernels, r2_mem_t *mem, const r2_mem_at_t *at,
  * Source: the PTX ISA's table of releases. */
 int r2_kernels_driver(void);
 
+/** The least compute capability of GPUs that take it, 70 for sm_70; 0: there is none. */
+int r2_kernels_sm(void);
+
 /** Waits for what is being loaded. Also for zeros. */
 void r2_kernels_settle(r2_kernels_t *kernels);
 

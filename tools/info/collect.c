@@ -197,8 +197,10 @@ void info_collect(info_t *info)
     info->port_count = r2_rdma_ports("", info->ports);
     info->gpu_count = r2_gpus_find(info->nics, info->nic_count, info->gpus);
     info->gpu = r2_gpu_device();
-    (void) r2_gpu_describe(info->gpu_driver, sizeof(info->gpu_driver));
-    (void) r2_gpu_reduces(info->gpu_reduces, sizeof(info->gpu_reduces));
+    info->gpu_reduces[0] = '\0';
+    if (R2_OK == r2_gpu_describe(info->gpu_driver, sizeof(info->gpu_driver))) {
+        (void) r2_gpu_reduces(info->gpu_reduces, sizeof(info->gpu_reduces));
+    }
     (void) r2_gpu_objection(info->params.gpu, info->gpu_objection, sizeof(info->gpu_objection));
     if (0 == getrlimit(RLIMIT_NOFILE, &limit)) {
         info->files_hard = RLIM_INFINITY == limit.rlim_max ? UINT64_MAX : limit.rlim_max;

@@ -65,7 +65,7 @@ typedef struct info {
 
     const char *gpu;         /* borrowed: static; the device file of GPUs, NULL = none */
     char gpu_driver[160];    /* "CUDA 12.4", or why there is none */
-    char gpu_reduces[160];   /* who reduces there */
+    char gpu_reduces[160];   /* who reduces there; empty: it cannot be used */
     char gpu_objection[320]; /* what keeps jobs with this host from r2, "" = nothing */
     uint64_t files_hard;     /* hard limit of open files; UINT64_MAX = none, 0 = not known */
 } info_t;

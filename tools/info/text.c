@@ -135,7 +135,9 @@ static void info_print_gpu(const info_t *info, FILE *out)
     if (NULL != info->gpu) {
         fprintf(out, "\nMemory of GPUs (coll_r2_gpu is \"%s\")\n  %s: %s\n", info->params.gpu,
                 info->gpu, info->gpu_driver);
-        fprintf(out, "  reductions: %s\n", info->gpu_reduces);
+        if ('\0' != info->gpu_reduces[0]) {
+            fprintf(out, "  reductions: %s\n", info->gpu_reduces);
+        }
     }
 }
 

@@ -31,7 +31,8 @@ R2_EXPORT r2_status_t r2_gpu_objection(const char *word, char *text_p, size_t te
 R2_EXPORT r2_status_t r2_gpu_describe(char *text_p, size_t text_bytes);
 
 /** Who reduces in memory of GPUs, and if it is the processor, why: r2 has no kernels, or they are
- * newer than the driver. @return R2_OK: GPUs do; R2_ERR_UNSUPPORTED. */
+ * newer than the driver, or than a GPU. Starts the driver in this process.
+ * @return R2_OK: GPUs do, or some of them; R2_ERR_UNSUPPORTED. */
 R2_EXPORT r2_status_t r2_gpu_reduces(char *text_p, size_t text_bytes);
 
 #endif
