@@ -103,8 +103,8 @@ void r2_link_ask(r2_tx_message_t *message)
     }
 }
 
-/* NICs that read a GPU's memory are RDMA's, whose chunks are no longer; what is passed on as it comes
- * should not wait. What is staged before it is sent goes as the host's. */
+/* NICs that read a GPU's memory are RDMA's, whose chunks are no longer; what is passed on as it
+ * comes should not wait. What is staged before it is sent goes as the host's. */
 static uint64_t r2_message_chunk_most(const r2_link_t *link, const r2_link_send_t *args)
 {
     return NULL == args->gpu && !args->filling

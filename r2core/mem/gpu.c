@@ -93,7 +93,7 @@ r2_status_t r2_gpu_describe(char *text_p, size_t text_bytes)
     return R2_CU_OK == rc ? R2_OK : R2_ERR_UNSUPPORTED;
 }
 
-/* The first GPU that is too old for a text of `least`. @return false: none, or none can be asked. */
+/* The first GPU that is older than `least`. @return false: none, or none can be asked. */
 static bool r2_gpu_older(const r2_cuda_driver_t *driver, int least, int *device_p, int *sm_p)
 {
     int device = 0, major, minor;
