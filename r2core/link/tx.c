@@ -23,6 +23,8 @@
 /* A packet that is longer than the window goes when nothing else is under way, or no more than this
  * part of the window: a short message that is acknowledged late is nothing to wait for. */
 #define R2_LITTLE_PART 4u
+/* So long data waits for room before it asks for it. */
+#define R2_ROOM_NS (100 * R2_NS_PER_US)
 
 static bool r2_lane_room(r2_lane_t *lane, uint64_t bytes)
 {
@@ -325,19 +327,37 @@ static bool r2_tx_queues(r2_link_t *link)
     return frames_sent && !waits;
 }
 
-/* What fills these lanes is acknowledged in some milliseconds, for all that was said: data waits for
- * it now. */
+/* When a lane asks that data waits for: what fills it is acknowledged in some milliseconds, for all
+ * that was said, unless something of the peer's brings it soon. R2_NEVER_NS: it need not. */
+static uint64_t r2_lane_asks_at_ns(const r2_lane_t *lane)
+{
+    return lane->tx.limited && NULL != lane->tx.in_flight &&
+                   lane->tx.in_flight_bytes <= lane->tx.unasked_bytes && r2_lane_is_sound(lane)
+               ? lane->tx.in_flight->sent_ns + R2_ROOM_NS
+               : R2_NEVER_NS;
+}
+
 static void r2_tx_ask_for_room(r2_link_t *link)
 {
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        r2_lane_t *lane = &link->lanes[i];
-
-        if (lane->tx.limited && NULL != lane->tx.in_flight &&
-            lane->tx.in_flight_bytes <= lane->tx.unasked_bytes && r2_lane_is_sound(lane) &&
-            r2_control_may(link, R2_WIRE_PING)) {
-            (void) r2_lane_ping(lane); /* else it comes with what the peer sends, or later */
+    for (uint32_t i = 0; i < link->lane_count && r2_control_may(link, R2_WIRE_PING); ++i) {
+        if (link->net->now_ns >= r2_lane_asks_at_ns(&link->lanes[i]) &&
+            !r2_lane_ping(&link->lanes[i])) {
+            link->lanes[i].tx.unasked_bytes = 0; /* not again: it comes in some milliseconds */
         }
     }
+}
+
+uint64_t r2_tx_room_deadline_ns(const r2_link_t *link)
+{
+    uint64_t at_ns = R2_NEVER_NS;
+
+    if (NULL == link->tx.queue || !r2_control_may(link, R2_WIRE_PING)) {
+        return R2_NEVER_NS;
+    }
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        at_ns = r2_min(at_ns, r2_lane_asks_at_ns(&link->lanes[i]));
+    }
+    return at_ns;
 }
 
 void r2_link_push(r2_link_t *link)
@@ -352,7 +372,7 @@ void r2_link_push(r2_link_t *link)
     r2_credit_request_deferred(link);
     waiting = !r2_tx_queues(link);
     link->tx.mute_ns = waiting ? 0 : link->tx.mute_ns; /* the time is that of nothing to send */
-    if (waiting && NULL != link->tx.queue) {
+    if (NULL != link->tx.queue) {
         r2_tx_ask_for_room(link);
     }
     if (!waiting && r2_credit_request_mute(link)) {

@@ -71,6 +71,8 @@ uint64_t r2_tx_tail_deadline_ns(const r2_link_t *link);
 /* tx.c */
 /** Sends what may be sent. Does nothing in the middle of progress. */
 void r2_link_push(r2_link_t *link);
+/** When data that waits for room asks for it. @return ns; R2_NEVER_NS: it need not. */
+uint64_t r2_tx_room_deadline_ns(const r2_link_t *link);
 /** A message of one chunk came by a lane. */
 void r2_tx_turn_heard(r2_lane_t *lane, uint32_t length);
 
