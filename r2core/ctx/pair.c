@@ -78,14 +78,15 @@ static r2_status_t r2_pair_ask(r2_ctx_t *ctx, uint32_t rank, void *blob)
     r2_status_t status = r2_oob_pair_ask(&ctx->core.net.oob, rank, blob, &bytes);
 
     if (R2_OK != status) {
-        return R2_ERR_NOT_FOUND == status || R2_ERR_TIMEOUT == status ? R2_ERR_AGAIN : status;
+        return R2_ERR_NOT_FOUND == status ? R2_ERR_AGAIN : status;
     }
     return R2_OK == r2_peer_users(blob, bytes, &users, &host_id) && 0 != (users & R2_USER_P2P)
                ? r2_pair_keep(ctx, rank, blob, bytes)
                : R2_ERR_UNSUPPORTED;
 }
 
-/* The launcher is asked without the engine lock: the service thread has others to look after. */
+/* The launcher is asked without the engine lock: the service thread has others to look after. Where
+ * it needs longer than its limit for any of its answers nothing is known of the process. */
 r2_status_t r2_ctx_meet(r2_ctx_t *ctx, uint32_t rank)
 {
     void *blob = malloc(R2_OOB_BLOB_MAX);
@@ -99,7 +100,7 @@ r2_status_t r2_ctx_meet(r2_ctx_t *ctx, uint32_t rank)
         status = r2_pair_ask(ctx, rank, blob);
     }
     free(blob);
-    return status;
+    return R2_ERR_TIMEOUT == status ? R2_ERR_AGAIN : status;
 }
 
 bool r2_ctx_other_ended(const r2_ctx_t *ctx)

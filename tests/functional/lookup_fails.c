@@ -5,6 +5,8 @@
  * To be loaded before the PMIx library: the process of rank 1 does not get what rank 2 published
  * for r2, though it is there. With R2_TEST_PUBLISHES=N it publishes N times and not again, instead.
  * With R2_TEST_PUBLISHES=pair no process can tell another job of itself, instead.
+ * With R2_TEST_LATE_S=N the launcher does not answer within its limit, for N seconds from the first
+ * question on, what the process asks of another job; then R2_TEST_ERRORS_S seconds by errors.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
@@ -12,6 +14,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef pmix_status_t (*get_fn_t)(const pmix_proc_t *proc, const char key[],
                                   const pmix_info_t info[], size_t ninfo, pmix_value_t **val);
@@ -28,9 +31,48 @@ static bool is_ours(const char *key)
     return NULL != self && 0 == strcmp(self, "1") && NULL != key && 0 == strcmp(key, "r2.blob");
 }
 
-static bool fails(const pmix_proc_t *proc, const char *key)
+static long seconds_of(const char *name)
 {
-    return NULL == getenv("R2_TEST_PUBLISHES") && is_ours(key) && 2 == proc->rank;
+    const char *value = getenv(name);
+
+    return NULL == value ? -1 : atol(value);
+}
+
+static long now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+/* PMIX_SUCCESS: it is asked. */
+static pmix_status_t answer_of_other_job(const pmix_proc_t *proc, const char *key)
+{
+    static long first;
+    const char *self = getenv("PMIX_NAMESPACE");
+    const long late = seconds_of("R2_TEST_LATE_S"), errors = seconds_of("R2_TEST_ERRORS_S");
+    long passed;
+
+    if (NULL == self || 0 == strcmp(self, proc->nspace) || 0 != strncmp(key, "r2.", 3)) {
+        return PMIX_SUCCESS;
+    }
+    first = 0 == first ? now_s() : first;
+    passed = now_s() - first;
+    if (passed < late) {
+        return PMIX_ERR_TIMEOUT;
+    }
+    return passed < late + errors ? PMIX_ERR_UNREACH : PMIX_SUCCESS;
+}
+
+static pmix_status_t answer(const pmix_proc_t *proc, const char *key)
+{
+    if (seconds_of("R2_TEST_LATE_S") >= 0) {
+        return NULL == key ? PMIX_SUCCESS : answer_of_other_job(proc, key);
+    }
+    return NULL == getenv("R2_TEST_PUBLISHES") && is_ours(key) && 2 == proc->rank
+               ? PMIX_ERR_TIMEOUT
+               : PMIX_SUCCESS;
 }
 
 PMIX_EXPORT pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *val)
@@ -52,8 +94,9 @@ PMIX_EXPORT pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[],
                                    const pmix_info_t info[], size_t ninfo, pmix_value_t **val)
 {
     get_fn_t next = (get_fn_t) (uintptr_t) dlsym(RTLD_NEXT, "PMIx_Get");
+    const pmix_status_t rc = answer(proc, key);
 
-    return fails(proc, key) ? PMIX_ERR_TIMEOUT : next(proc, key, info, ninfo, val);
+    return PMIX_SUCCESS == rc ? next(proc, key, info, ninfo, val) : rc;
 }
 
 PMIX_EXPORT pmix_status_t PMIx_Get_nb(const pmix_proc_t *proc, const char key[],
@@ -61,6 +104,7 @@ PMIX_EXPORT pmix_status_t PMIx_Get_nb(const pmix_proc_t *proc, const char key[],
                                       pmix_value_cbfunc_t cbfunc, void *cbdata)
 {
     get_nb_fn_t next = (get_nb_fn_t) (uintptr_t) dlsym(RTLD_NEXT, "PMIx_Get_nb");
+    const pmix_status_t rc = answer(proc, key);
 
-    return fails(proc, key) ? PMIX_ERR_TIMEOUT : next(proc, key, info, ninfo, cbfunc, cbdata);
+    return PMIX_SUCCESS == rc ? next(proc, key, info, ninfo, cbfunc, cbdata) : rc;
 }

@@ -128,8 +128,8 @@ R2_EXPORT uint32_t r2_ctx_other_rank(const r2_ctx_t *ctx, uint32_t rank);
  * job, as MPI does to all that meet: then it answers sooner or later, and what it answers does not
  * change. So who asks until there is an answer uses r2 exactly if the other one does.
  * @param rank in its own job.
- * @return R2_OK; R2_ERR_UNSUPPORTED: it does without; R2_ERR_AGAIN: it has said nothing so far;
- * R2_ERR_NO_MEMORY; others: the launcher does not answer.
+ * @return R2_OK; R2_ERR_UNSUPPORTED: it does without; R2_ERR_AGAIN: it has said nothing so far, or
+ * the launcher not in time; R2_ERR_NO_MEMORY; others: the launcher does not answer.
  */
 R2_EXPORT r2_status_t r2_ctx_meet(r2_ctx_t *ctx, uint32_t rank);
 /** Has the other job ended, by the launcher's word? Who has said nothing then will not. false also

@@ -64,7 +64,7 @@ static mca_btl_r2_endpoint_t *r2_endpoint_add(mca_btl_r2_job_t *job, uint32_t ra
 
 /* Between two rounds of questions to the launcher. */
 #define R2_MEET_PAUSE_NS 2000000L
-/* Who waits for so long says so. */
+/* Who waits for so long says so; who gets nothing but errors for so long gives up. */
 #define R2_MEET_S 20
 
 /** Who is to be added. */
@@ -72,8 +72,10 @@ typedef struct r2_adding {
     opal_proc_t *proc;
     mca_btl_r2_job_t *job; /* NULL: r2 does not reach it */
     uint32_t rank;
+    bool asked;         /* at least once */
     bool ended;         /* its job has */
     r2_status_t status; /* R2_OK: r2 reaches it; R2_ERR_UNSUPPORTED: it does not; else not known */
+    time_t errs_since;  /* all answers since then were errors; 0: the last one was none */
 } r2_adding_t;
 
 /* Each job hears of this one before anybody is waited for: circles of jobs that meet would wait
@@ -98,27 +100,6 @@ static int r2_add_start(r2_adding_t *adding, size_t count, opal_proc_t **procs)
     return OPAL_SUCCESS;
 }
 
-/* Asks all that have not answered. @return one of them, of a job that has ended if there is one;
- * NULL: all have. */
-static const r2_adding_t *r2_add_ask(r2_adding_t *adding, size_t count)
-{
-    const r2_adding_t *silent = NULL;
-
-    for (size_t i = 0; i < count; ++i) {
-        r2_adding_t *one = &adding[i];
-
-        if (R2_OK != one->status && R2_ERR_UNSUPPORTED != one->status) {
-            one->status = r2_ctx_meet(one->job->ctx, (uint32_t) one->proc->proc_name.vpid);
-            one->ended = r2_ctx_other_ended(one->job->ctx);
-        }
-        if (R2_OK != one->status && R2_ERR_UNSUPPORTED != one->status &&
-            (NULL == silent || !silent->ended)) {
-            silent = one;
-        }
-    }
-    return silent;
-}
-
 static time_t r2_seconds(void)
 {
     struct timespec now;
@@ -127,10 +108,72 @@ static time_t r2_seconds(void)
     return now.tv_sec;
 }
 
+static bool r2_add_has_answer(const r2_adding_t *one)
+{
+    return R2_OK == one->status || R2_ERR_UNSUPPORTED == one->status;
+}
+
+/* What it said before its job ended counts. Afterwards it says nothing more, and a launcher that is
+ * asked for it may take its whole limit. */
+static void r2_add_ask_one(r2_adding_t *one)
+{
+    one->ended = r2_ctx_other_ended(one->job->ctx);
+    if (one->asked && one->ended) {
+        return;
+    }
+    one->asked = true;
+    one->status = r2_ctx_meet(one->job->ctx, (uint32_t) one->proc->proc_name.vpid);
+    if (r2_add_has_answer(one) || R2_ERR_AGAIN == one->status) {
+        one->errs_since = 0;
+    } else if (0 == one->errs_since) {
+        one->errs_since = r2_seconds();
+    }
+}
+
+static bool r2_add_is_hopeless(const r2_adding_t *one)
+{
+    return one->ended || (0 != one->errs_since && r2_seconds() - one->errs_since >= R2_MEET_S);
+}
+
+/* Asks all that have not answered. @return one of them, the first that never will if there is one;
+ * NULL: all have. */
+static const r2_adding_t *r2_add_ask(r2_adding_t *adding, size_t count)
+{
+    const r2_adding_t *silent = NULL;
+
+    for (size_t i = 0; i < count; ++i) {
+        r2_adding_t *one = &adding[i];
+
+        if (!r2_add_has_answer(one)) {
+            r2_add_ask_one(one);
+        }
+        if (r2_add_has_answer(one)) {
+            continue;
+        }
+        if (r2_add_is_hopeless(one)) {
+            return one;
+        }
+        silent = NULL == silent ? one : silent;
+    }
+    return silent;
+}
+
+static void r2_add_tell_why(const r2_adding_t *hopeless)
+{
+    const unsigned rank = (unsigned) hopeless->proc->proc_name.vpid;
+
+    if (hopeless->ended) {
+        opal_output(0, "btl:r2: the job of process %u, which was to connect, has ended", rank);
+    } else {
+        opal_output(0, "btl:r2: whether process %u of another job uses r2 cannot be found out: %s",
+                    rank, r2_status_string(hopeless->status));
+    }
+}
+
 /*
  * All of them at once. Who is silent comes later, or the launcher ends this job with it, or tells
  * that its job has ended: MPI does not go on without it, with any transport. A limit of ours would
- * be on one side only. Only where the launcher itself does not answer this ends, by an error.
+ * be on one side only. Only where the launcher answers nothing but errors this ends, by an error.
  */
 static int r2_add_wait(r2_adding_t *adding, size_t count)
 {
@@ -140,20 +183,11 @@ static int r2_add_wait(r2_adding_t *adding, size_t count)
     bool said = false;
 
     while (NULL != (silent = r2_add_ask(adding, count))) {
-        const bool late = r2_seconds() - start >= R2_MEET_S;
-
-        if (silent->ended) {
-            opal_output(0, "btl:r2: the job of process %u, which was to connect, has ended",
-                        (unsigned) silent->proc->proc_name.vpid);
+        if (r2_add_is_hopeless(silent)) {
+            r2_add_tell_why(silent);
             return OPAL_ERR_UNREACH;
         }
-        if (late && R2_ERR_AGAIN != silent->status) {
-            opal_output(0,
-                        "btl:r2: whether process %u of another job uses r2 cannot be found out: %s",
-                        (unsigned) silent->proc->proc_name.vpid, r2_status_string(silent->status));
-            return OPAL_ERR_UNREACH;
-        }
-        if (late && !said) {
+        if (!said && r2_seconds() - start >= R2_MEET_S) {
             said = true;
             opal_output(0, "btl:r2: still waiting for process %u of another job, which connects",
                         (unsigned) silent->proc->proc_name.vpid);
