@@ -91,7 +91,8 @@ def test_show():
     out = r2lab("run", "--name", LAB, "--show", "-n", "2", "./my app", env={"R2_BUILDDIR": WORK})[0]
     prrte = shutil.which("prterun")     # the launcher of Open MPI 5.0
     network = "PRTE_MCA_prte_if_include" if prrte else "OMPI_MCA_oob_tcp_if_include"
-    options = " --pmixmca mca_base_component_path /" if prrte else ""
+    options = (" --leave-session-attached --pmixmca mca_base_component_path /" if prrte
+               else "")
     assert network + "=mgmt0\n" in out and "OMPI_MCA_mca_base_component_path" not in out, out
     assert out.endswith("mpirun%s -n 2 './my app'\n" % options), out
     modules, libraries = WORK + "/ompi/mca/coll/r2/.libs", WORK + "/.libs"

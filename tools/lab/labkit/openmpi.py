@@ -76,7 +76,9 @@ def quiet(version):
 
 
 def options(version):
-    """Options of mpirun for every run. What 5.0's is told of Open MPI's components it tells PMIx in
-    the ranks, too, which complains of them, unless it is told something else. (The variable of
-    that name would crash mpirun on several hosts.)"""
-    return [] if version < 5 else ["--pmixmca", "mca_base_component_path", "/"]
+    """Options of mpirun for every run. Ranks stay in its session on 5.0, too, whose launcher takes
+    that from no variable. What 5.0's is told of Open MPI's components it tells PMIx in the ranks,
+    too, which complains of them, unless it is told something else. (The variable of that name would
+    crash mpirun on several hosts.)"""
+    return [] if version < 5 else ["--leave-session-attached",
+                                   "--pmixmca", "mca_base_component_path", "/"]
