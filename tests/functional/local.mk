@@ -182,6 +182,12 @@ tests_functional_late_connect_la_CPPFLAGS = $(PMIX_CPPFLAGS)
 tests_functional_late_connect_la_LDFLAGS = $(tests_functional_module)
 tests_functional_late_connect_la_LIBADD = -ldl
 
+check_LTLIBRARIES += tests/functional/publishes.la
+tests_functional_publishes_la_SOURCES = tests/functional/publishes.c
+tests_functional_publishes_la_CPPFLAGS = $(PMIX_CPPFLAGS)
+tests_functional_publishes_la_LDFLAGS = $(tests_functional_module)
+tests_functional_publishes_la_LIBADD = -ldl $(PMIX_LIBS)
+
 check_LTLIBRARIES += tests/functional/unheard.la
 tests_functional_unheard_la_SOURCES = tests/functional/unheard.c
 tests_functional_unheard_la_CPPFLAGS = $(PMIX_CPPFLAGS)
