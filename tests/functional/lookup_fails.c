@@ -70,9 +70,10 @@ static pmix_status_t answer(const pmix_proc_t *proc, const char *key)
     if (seconds_of("R2_TEST_LATE_S") >= 0) {
         return NULL == key ? PMIX_SUCCESS : answer_of_other_job(proc, key);
     }
-    return NULL == getenv("R2_TEST_PUBLISHES") && is_ours(key) && 2 == proc->rank
-               ? PMIX_ERR_TIMEOUT
-               : PMIX_SUCCESS;
+    if (NULL == getenv("R2_TEST_PUBLISHES") && is_ours(key) && 2 == proc->rank) {
+        return PMIX_ERR_TIMEOUT;
+    }
+    return PMIX_SUCCESS;
 }
 
 PMIX_EXPORT pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *val)
