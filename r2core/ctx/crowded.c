@@ -35,11 +35,16 @@
  * A trial begins once so many calls have shown what they take without. It is lost when so many
  * calls, and so much time of them, took 1/4 more than the same calls before; it goes on after that.
  * One call counts for no more than so many times what it took before: somebody else had the
- * processor. The first ones after a change make plans.
+ * processor. One that takes twice as long is lost as soon as some calls say so. The first ones
+ * after a change make plans, and a few more of short ones are slow until memory and connections are
+ * used to it.
  */
 #define R2_TRIAL_BEFORE   8u
 #define R2_TRIAL_SKIPPED  2u
+#define R2_TRIAL_WARM     12u
+#define R2_TRIAL_WARM_NS  (3 * R2_NS_PER_MS)
 #define R2_TRIAL_CALLS    16u
+#define R2_TRIAL_FEWEST   4u
 #define R2_TRIAL_LEAST_NS R2_NS_PER_MS
 #define R2_TRIAL_PART     4
 #define R2_TRIAL_TIMES    4u
@@ -115,12 +120,24 @@ static r2_crowded_call_t *r2_crowded_call(r2_crowded_t *crowded, const r2_crowde
     return call;
 }
 
+/* The calls have their plans, and are used to them. */
+static bool r2_crowded_is_warm(r2_crowded_call_t *call, uint64_t took_ns)
+{
+    call->since_ns += took_ns;
+    return ++call->since > R2_TRIAL_WARM ||
+           (call->since > R2_TRIAL_SKIPPED && call->since_ns > R2_TRIAL_WARM_NS);
+}
+
 static void r2_crowded_judge(r2_crowded_trial_t *trial, uint64_t before_ns, uint64_t took_ns)
 {
+    bool twice;
+
     took_ns = r2_min(took_ns, R2_TRIAL_TIMES * before_ns);
     trial->gained_ns += (int64_t) before_ns - (int64_t) took_ns;
     trial->took_ns += before_ns;
-    if (++trial->judged < R2_TRIAL_CALLS || trial->took_ns < R2_TRIAL_LEAST_NS) {
+    ++trial->judged;
+    twice = trial->judged >= R2_TRIAL_FEWEST && -trial->gained_ns > (int64_t) trial->took_ns;
+    if ((trial->judged < R2_TRIAL_CALLS && !twice) || trial->took_ns < R2_TRIAL_LEAST_NS) {
         return;
     }
     trial->lost = -R2_TRIAL_PART * trial->gained_ns > (int64_t) trial->took_ns;
@@ -136,7 +153,7 @@ void r2_crowded_called(r2_crowded_t *crowded, const r2_crowded_call_t *is, uint6
     r2_crowded_call_t *call = r2_crowded_call(crowded, is);
 
     if (r2_cost_is_crowded(used, is->kind, is->bytes)) {
-        if (trial->used && call->before >= R2_TRIAL_BEFORE && ++call->since > R2_TRIAL_SKIPPED) {
+        if (trial->used && call->before >= R2_TRIAL_BEFORE && r2_crowded_is_warm(call, took_ns)) {
             r2_crowded_judge(trial, r2_max(call->before_ns / call->before, (uint64_t) 1), took_ns);
         }
         return;
@@ -147,6 +164,7 @@ void r2_crowded_called(r2_crowded_t *crowded, const r2_crowded_call_t *is, uint6
     }
     call->before_ns += took_ns;
     call->since = 0;
+    call->since_ns = 0;
     if (++call->before >= R2_TRIAL_BEFORE && crowded->crowded && crowded->rails.carry) {
         trial->used = !trial->lost;
     }

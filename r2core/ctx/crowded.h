@@ -24,6 +24,7 @@ typedef struct r2_crowded_call {
     uint64_t before_ns; /* sum of what they took before they had plans for crowded ranks */
     uint32_t before;    /* such calls */
     uint32_t since;     /* calls that had them */
+    uint64_t since_ns;  /* sum of what they took */
 } r2_crowded_call_t;
 
 /** Plans for crowded ranks, for calls of one kind and about one length. */

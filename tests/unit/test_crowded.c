@@ -62,7 +62,8 @@ static void calls(r2_crowded_t *crowded, uint32_t kind, uint64_t bytes, uint32_t
 
 static const r2_crowded_t crowd = {.crowded = true, .rails = {.carry = true}};
 
-/* Eight calls before, two that make plans, sixteen that are judged. */
+/* Eight calls before, some until memory is used to it, sixteen that are judged. */
+#define WARM 12u
 static void what_gains_stays(void **state)
 {
     r2_crowded_t crowded = crowd;
@@ -85,7 +86,7 @@ static void what_loses_is_left(void **state)
     const uint32_t bit = 1u << (R2_CROWDED_REDUCE + 7);
 
     (void) state;
-    calls(&crowded, R2_CROWDED_REDUCE, 1 << 20, 8 + 2 + 15, 100000, 200000);
+    calls(&crowded, R2_CROWDED_REDUCE, 1 << 20, 8 + WARM + 15, 100000, 200000);
     assert_int_equal(r2_crowded_told(&crowded), bit);
     calls(&crowded, R2_CROWDED_REDUCE, 1 << 20, 1, 100000, 200000);
     assert_int_equal(r2_crowded_told(&crowded), 0);
@@ -103,13 +104,32 @@ static void trials_take_their_time(void **state)
     r2_crowded_t crowded = crowd;
 
     (void) state;
-    calls(&crowded, R2_CROWDED_BCAST, 16384, 8 + 2 + 99, 10000, 20000);
+    calls(&crowded, R2_CROWDED_BCAST, 16384, 8 + WARM + 99, 10000, 20000);
     assert_int_equal(r2_crowded_told(&crowded), 1u << (R2_CROWDED_BCAST + 1));
     calls(&crowded, R2_CROWDED_BCAST, 16384, 1, 10000, 20000);
     assert_int_equal(r2_crowded_told(&crowded), 0);
-    calls(&crowded, R2_CROWDED_BCAST, 65536, 8 + 2 + 15, 100000, 100000);
+    calls(&crowded, R2_CROWDED_BCAST, 65536, 8 + WARM + 15, 100000, 100000);
     calls(&crowded, R2_CROWDED_BCAST, 65536, 1, 100000, 100 * MS);
     assert_int_equal(r2_crowded_told(&crowded), 1u << (R2_CROWDED_BCAST + 3));
+}
+
+/* Long calls have no warming up beyond their plans, and where they take far longer than before a few
+ * of them suffice. */
+static void what_takes_twice_as_long_is_left_soon(void **state)
+{
+    const uint32_t bit = 1u << (R2_CROWDED_BCAST + 7);
+    r2_crowded_t crowded = crowd;
+
+    (void) state;
+    calls(&crowded, R2_CROWDED_BCAST, 4 << 20, 8 + 2 + 3, 5 * MS, 11 * MS);
+    assert_int_equal(r2_crowded_told(&crowded), bit);
+    calls(&crowded, R2_CROWDED_BCAST, 4 << 20, 1, 5 * MS, 11 * MS);
+    assert_int_equal(r2_crowded_told(&crowded), 0);
+    crowded = crowd;
+    calls(&crowded, R2_CROWDED_BCAST, 4 << 20, 8 + 2 + 15, 5 * MS, 9 * MS);
+    assert_int_equal(r2_crowded_told(&crowded), bit);
+    calls(&crowded, R2_CROWDED_BCAST, 4 << 20, 1, 5 * MS, 9 * MS);
+    assert_int_equal(r2_crowded_told(&crowded), 0);
 }
 
 /* Not crowded, or on rails that may be the limit: no trial. */
@@ -135,12 +155,14 @@ static void lengths_have_bits(void **state)
     assert_int_equal(r2_cost_crowded_bit(8192), 0);
     assert_int_equal(r2_cost_crowded_bit(8193), 1);
     assert_int_equal(r2_cost_crowded_bit(1 << 20), 7);
-    assert_int_equal(r2_cost_crowded_bit((1 << 20) + 1), R2_CROWDED_LENGTHS);
+    assert_int_equal(r2_cost_crowded_bit(1 << 19), 6);
+    assert_int_equal(r2_cost_crowded_bit(1 << 24), 7);
+    assert_int_equal(r2_cost_crowded_bit((1 << 24) + 1), R2_CROWDED_LENGTHS);
     assert_true(r2_cost_is_crowded(&bcasts, R2_CROWDED_BCAST, 16384));
     assert_false(r2_cost_is_crowded(&bcasts, R2_CROWDED_BCAST, 16385));
     assert_false(r2_cost_is_crowded(&bcasts, R2_CROWDED_REDUCE, 16384));
     assert_false(r2_cost_is_crowded(&without, R2_CROWDED_BCAST, 16384));
-    assert_false(r2_cost_is_crowded(&bcasts, R2_CROWDED_BCAST, (1 << 20) + 1));
+    assert_false(r2_cost_is_crowded(&bcasts, R2_CROWDED_BCAST, (1 << 24) + 1));
 }
 
 int main(void)
@@ -148,7 +170,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rails_carry_for_two_windows), cmocka_unit_test(what_gains_stays),
         cmocka_unit_test(what_loses_is_left),          cmocka_unit_test(trials_take_their_time),
-        cmocka_unit_test(others_are_not_tried),        cmocka_unit_test(lengths_have_bits)};
+        cmocka_unit_test(others_are_not_tried),        cmocka_unit_test(lengths_have_bits),
+        cmocka_unit_test(what_takes_twice_as_long_is_left_soon)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,12 +28,13 @@ typedef struct r2_cost_params {
 /*
  * `crowded` has a byte for each kind of call, and in it a bit for each length: bit b for those of
  * up to 2^(R2_CROWDED_LEAST + b) bytes, and more than half of that; bit 0 for all shorter ones,
- * too.
+ * too, the last one for longer ones of up to 2^R2_CROWDED_MOST.
  */
 #define R2_CROWDED_ALLREDUCE 0u /* where its byte is: shift */
 #define R2_CROWDED_REDUCE    8u
 #define R2_CROWDED_BCAST     16u
 #define R2_CROWDED_LEAST     13u
+#define R2_CROWDED_MOST      24u
 #define R2_CROWDED_LENGTHS   8u
 #define R2_CROWDED_ALL       UINT32_C(0xffffff)
 
@@ -42,7 +43,10 @@ static inline uint32_t r2_cost_crowded_bit(uint64_t bytes)
 {
     uint32_t bit = 0;
 
-    while (bit < R2_CROWDED_LENGTHS && (UINT64_C(1) << (R2_CROWDED_LEAST + bit)) < bytes) {
+    if (bytes > UINT64_C(1) << R2_CROWDED_MOST) {
+        return R2_CROWDED_LENGTHS;
+    }
+    while (bit < R2_CROWDED_LENGTHS - 1 && (UINT64_C(1) << (R2_CROWDED_LEAST + bit)) < bytes) {
         ++bit;
     }
     return bit;
