@@ -328,10 +328,11 @@ static bool r2_tx_queues(r2_link_t *link)
 }
 
 /* When a lane asks that data waits for: what fills it is acknowledged in some milliseconds, for all
- * that was said, unless something of the peer's brings it soon. R2_NEVER_NS: it need not. */
+ * that was said, unless something of the peer's brings it soon. R2_NEVER_NS: it need not. A relay
+ * lane may be as far ahead of its acknowledgements as they reach. */
 static uint64_t r2_lane_asks_at_ns(const r2_lane_t *lane)
 {
-    return lane->tx.limited && NULL != lane->tx.in_flight &&
+    return lane->tx.limited && NULL != lane->tx.in_flight && !r2_lane_is_relay(lane) &&
                    lane->tx.in_flight_bytes <= lane->tx.unasked_bytes && r2_lane_is_sound(lane)
                ? lane->tx.in_flight->sent_ns + R2_ROOM_NS
                : R2_NEVER_NS;
