@@ -54,7 +54,7 @@ static pmix_status_t answer_of_other_job(const pmix_proc_t *proc, const char *ke
     const long late = seconds_of("R2_TEST_LATE_S"), errors = seconds_of("R2_TEST_ERRORS_S");
     long passed;
 
-    if (NULL == self || 0 == strcmp(self, proc->nspace) || 0 != strncmp(key, "r2.", 3)) {
+    if (0 != strncmp(key, "r2.", 3) || NULL == self || 0 == strcmp(self, proc->nspace)) {
         return PMIX_SUCCESS;
     }
     first = 0 == first ? now_s() : first;

@@ -72,7 +72,6 @@ typedef struct r2_adding {
     opal_proc_t *proc;
     mca_btl_r2_job_t *job; /* NULL: r2 does not reach it */
     uint32_t rank;
-    bool asked;         /* at least once */
     bool ended;         /* its job has */
     r2_status_t status; /* R2_OK: r2 reaches it; R2_ERR_UNSUPPORTED: it does not; else not known */
     time_t errs_since;  /* all answers since then were errors; 0: the last one was none */
@@ -113,15 +112,14 @@ static bool r2_add_has_answer(const r2_adding_t *one)
     return R2_OK == one->status || R2_ERR_UNSUPPORTED == one->status;
 }
 
-/* What it said before its job ended counts. Afterwards it says nothing more, and a launcher that is
- * asked for it may take its whole limit. */
+/* What it said before its job ended counts, so it is asked once more then. It says nothing after
+ * that, and a launcher that is asked for it may take its whole limit. */
 static void r2_add_ask_one(r2_adding_t *one)
 {
-    one->ended = r2_ctx_other_ended(one->job->ctx);
-    if (one->asked && one->ended) {
+    if (one->ended) {
         return;
     }
-    one->asked = true;
+    one->ended = r2_ctx_other_ended(one->job->ctx);
     one->status = r2_ctx_meet(one->job->ctx, (uint32_t) one->proc->proc_name.vpid);
     if (r2_add_has_answer(one) || R2_ERR_AGAIN == one->status) {
         one->errs_since = 0;
