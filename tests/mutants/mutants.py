@@ -10,6 +10,7 @@ from watchers import (FLAPS, SLOW, PROGRAMS, PLANS, P2P, REPAIRS, CONSENT, FORK,
 from mutants_link import MUTANTS_LINK
 from mutants_local import MUTANTS_LOCAL
 from mutants_put import MUTANTS_PUT
+from mutants_send import MUTANTS_SEND
 from mutants_gpu import MUTANTS_GPU
 
 STAGED = ["test_exec_staged"]
@@ -19,7 +20,7 @@ OVERLAP = ["test_sim_gpu"]
 TELL = ["test_sim_health", "rails_that_tell*"]
 CROWDED = ["test_sim_health", "plans_for_crowded*"]
 
-MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
+MUTANTS = MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
     ("calls-of-a-stopped-peer-bar-others", "ctx/p2p.c",
      "                    0 == p2p->peers[r2_link_peer(link)].granted_bytes;",
      "                    false;", P2P),
@@ -144,6 +145,11 @@ MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
     ("plans-for-crowds-are-kept-whatever-they-cost", "ctx/crowded.c",
      "    trial->lost = -R2_TRIAL_PART", "    trial->lost = false && -R2_TRIAL_PART",
      ["test_crowded"]),
+    ("trials-begin-before-memory-is-warm", "ctx/crowded.c",
+     "    return ++call->since > R2_TRIAL_WARM ||", "    return ++call->since > 2 ||",
+     ["test_crowded"]),
+    ("what-takes-twice-as-long-is-tried-to-the-end", "ctx/crowded.c",
+     "R2_TRIAL_CALLS && !twice)", "R2_TRIAL_CALLS)", ["test_crowded"]),
     ("lost-trials-begin-again", "ctx/crowded.c",
      "        trial->used = !trial->lost;\n    }\n}", "        trial->used = true;\n    }\n}",
      ["test_crowded"]),

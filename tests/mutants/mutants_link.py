@@ -2,12 +2,12 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of link/, rail/, oob/ and transport/, as in mutants.py."""
 
-from watchers import (ASKING, CLOSES, FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, LOCAL_EDGES,
-                      RELAY_LANE, WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES,
-                      GRADE, UNREAD, DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA,
-                      PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED, LATE, LATER, RARE, DEAD_PORT, ROOM,
-                      OVER_RDMA, over_nic, over_tcp, LINK_PASS, EXEC, TURN, LAND, LAST_RAIL,
-                      NEVER_WORKED, WHOLE, WINDOW)
+from watchers import (ASKING, CLOSES, FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL,
+                      LOCAL_EDGES, RELAY_LANE, WAITS, CREDIT, UNIT_CREDIT, REPAIRS, CONTROL,
+                      EXCUSES, GRADE, UNREAD, DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA,
+                      PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED, LATE, LATER, RARE, DEAD_PORT,
+                      ROOM, OVER_RDMA, over_nic, over_tcp, LINK_PASS, EXEC, LAND, LAST_RAIL,
+                      NEVER_WORKED, WHOLE)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -33,20 +33,6 @@ MUTANTS_LINK = [
     ("landing-is-never-off", "transport/tcp_receive.c",
      "    if (NULL != packet && NULL != packet->landing) {",
      "    if (false && NULL != packet && NULL != packet->landing) {", over_tcp("test_landing_off")),
-    ("long-chunks-wait-for-late-acknowledgements", "link/tx.c",
-     "R2_LITTLE_PART * under_way_bytes <= window_bytes", "false", WINDOW),
-    ("who-waits-for-room-does-not-ask", "link/tx.c",
-     "    if (NULL != link->tx.queue) {", "    if (false) {", WINDOW),
-    ("who-waits-for-room-asks-at-once", "link/tx.c",
-     "lane->tx.in_flight->sent_ns + R2_ROOM_NS", "lane->tx.in_flight->sent_ns", WINDOW),
-    ("turns-end-on-calm-lanes", "link/tx.c",
-     "    if (!r2_tx_turn_is_calm(link, lanes) ||", "    if (true ||", TURN),
-    ("turns-never-end", "link/turn.c",
-     "    const bool may = turn->again < R2_TURN_AGAIN;", "    const bool may = true;", TURN),
-    ("slow-lanes-keep-the-turn", "link/tx.c",
-     "    return 0 != (lanes >> lane->idx & 1u) &&", "    return", TURN),
-    ("late-lanes-keep-the-turn", "link/tx.c",
-     "            calm_ns = r2_min(calm_ns, other_ns);", "            (void) calm_ns;", TURN),
     ("first-round-trips-of-a-lane-are-loaded", "link/rtt.c",
      "    if (sample_ns > 0 && !r2_lane_is_relay(lane)) {",
      "    if (false && sample_ns > 0 && !r2_lane_is_relay(lane)) {", GRADE),
@@ -94,21 +80,12 @@ MUTANTS_LINK = [
     ("nothing-for-the-least-of-peers", "link/grant.c",
      "    bool low = 2 * link->rx.grants.open_bytes[R2_GRANT_HEARD] <= floor;\n",
      "    bool low = false;\n", CREDIT),
-    ("nobody-asks-for-credit", "link/tx.c",
-     "    if (!waiting && r2_credit_request_mute(link)) {",
-     "    if (false && !waiting && r2_credit_request_mute(link)) {", LEAST),
     ("requests-without-bound", "link/credit.c",
      "if (link->tx.requests >= R2_REQUESTS_MAX ||\n        !r2_tx_control(",
      "    if (!r2_tx_control(", UNIT_CREDIT),
     ("data-without-credit-is-taken", "link/rx_match.c",
      "    return match->posted && end <= match->granted_bytes;",
      "    return match->posted && end > 0;", UNIT_CREDIT),
-    ("acknowledgement-covers-one-too-many", "link/ack.c",
-     "    if (r2_seq_lt(lane_seq, header->ack_next)) {\n        return true;",
-     "    if (r2_seq_lt(lane_seq, header->ack_next + 1)) {\n        return true;"),
-    ("gaps-are-acknowledged", "link/ack_state.c",
-     "        lane->rx.bits |= 1u << (ahead - 1);\n",
-     "        lane->rx.next = header->lane_seq + 1;\n"),
     ("failed-lanes-never-come-back", "link/lane_timer.c",
      "    if (!r2_link_is_over(lane->link) && !r2_lane_is_relay(lane) && r2_idle_may_open(lane)) {",
      "    if (0 == lane->connect.failures && !r2_link_is_over(lane->link) && "
@@ -329,9 +306,6 @@ MUTANTS_LINK = [
     ("credit-is-asked-for-though-it-comes", "link/credit.c",
      "    link->tx.mute_ns = 0; /* others", "    /* others", ASKING),
     # What is passed on as it comes.
-    ("what-is-not-there-is-sent", "link/tx.c",
-     "r2_min(message->granted_chunks, message->ready_chunks);", "message->granted_chunks;",
-     LINK_PASS),
     ("chunks-behind-a-gap-are-passed-on", "link/rx_match.c",
      "           0 != (message->bitmap[message->first / 64] & 1ull << message->first % 64)) {",
      "           message->first < message->held + 1) {", LINK_PASS),
@@ -353,15 +327,6 @@ MUTANTS_LINK = [
      "    if (link->same_host && !args->filling && r2_local_send(link, args)) {",
      "    if (link->same_host && r2_local_send(link, args)) {", LOCAL),
     # Turns.
-    ("who-leads-follows-at-once", "link/turn.c",
-     "        return R2_TURN_BYTES / 2;\n", "        return 0;\n", TURN),
-    ("what-was-sent-before-a-turn-ends-it", "link/turn.c",
-     "    return lane == turn->before ? R2_TURN_BYTES / 4 : 0;\n", "    return 0;\n", TURN),
-    ("lanes-without-a-turn-have-one", "link/turn.c",
-     "    } while (0 == (lanes >> lane & 1u));", "    } while (false);", TURN),
-    ("slow-lanes-have-a-turn", "link/tx.c",
-     "r2_tx_is_prompt(lane) && (0 == rate || 4 * rate >= best)", "r2_tx_is_prompt(lane)", TURN),
-    # Who takes part; children.
     ("a-part-of-a-message-asks-nothing", "link/mismatch.c",
      "        if (match->posted && !r2_rx_match_is_whole(match) && count",
      "        if (match->posted && NULL == match->message && count",

@@ -130,6 +130,7 @@ check-campaign: check-programs
 # ..."]
 EXTRA_DIST += tests/mutants/mutants.py tests/mutants/mutants_link.py \
     tests/mutants/mutants_gpu.py tests/mutants/mutants_local.py tests/mutants/mutants_put.py \
+    tests/mutants/mutants_send.py \
     tests/mutants/run.py \
     tests/mutants/watchers.py
 check-mutants: check-programs

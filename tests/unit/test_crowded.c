@@ -113,8 +113,8 @@ static void trials_take_their_time(void **state)
     assert_int_equal(r2_crowded_told(&crowded), 1u << (R2_CROWDED_BCAST + 3));
 }
 
-/* Long calls have no warming up beyond their plans, and where they take far longer than before a few
- * of them suffice. */
+/* Long calls have no warming up beyond their plans, and where they take far longer than before a
+ * few of them suffice. */
 static void what_takes_twice_as_long_is_left_soon(void **state)
 {
     const uint32_t bit = 1u << (R2_CROWDED_BCAST + 7);
