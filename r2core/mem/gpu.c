@@ -93,33 +93,38 @@ r2_status_t r2_gpu_describe(char *text_p, size_t text_bytes)
     return R2_CU_OK == rc ? R2_OK : R2_ERR_UNSUPPORTED;
 }
 
-/* The first GPU that is older than `least`. @return false: none, or none can be asked. */
-static bool r2_gpu_older(const r2_cuda_driver_t *driver, int least, int *device_p, int *sm_p)
+/** GPUs, and those of them that are older than the kernels. */
+typedef struct gpu_ages {
+    int devices, older;
+    int first, first_sm; /* of those: the first one */
+} gpu_ages_t;
+
+static void r2_gpu_ages(const r2_cuda_driver_t *driver, int least, gpu_ages_t *ages)
 {
-    int device = 0, major, minor;
+    int major, minor;
 
     if (R2_CU_OK != r2_gpu_start(driver)) {
-        return false;
+        return;
     }
-    while (R2_CU_OK == driver->device_attribute(&major, R2_CU_DEVICE_SM_MAJOR, device) &&
-           R2_CU_OK == driver->device_attribute(&minor, R2_CU_DEVICE_SM_MINOR, device)) {
-        if (10 * major + minor < least) {
-            *device_p = device;
-            *sm_p = 10 * major + minor;
-            return true;
+    while (R2_CU_OK == driver->device_attribute(&major, R2_CU_DEVICE_SM_MAJOR, ages->devices) &&
+           R2_CU_OK == driver->device_attribute(&minor, R2_CU_DEVICE_SM_MINOR, ages->devices)) {
+        const int sm = 10 * major + minor;
+
+        if (sm < least && 0 == ages->older++) {
+            ages->first = ages->devices;
+            ages->first_sm = sm;
         }
-        ++device;
+        ++ages->devices;
     }
-    return false;
 }
 
 r2_status_t r2_gpu_reduces(char *text_p, size_t text_bytes)
 {
     const int least = r2_kernels_driver();
     r2_cuda_driver_t driver = {.library = NULL};
-    int version = least, device = 0, sm = 0, used;
+    gpu_ages_t ages = {0};
+    int version = least, used;
     char why[160];
-    bool older = false;
 
     if (NULL != r2_kernels_missing()) {
         snprintf(text_p, text_bytes, "%s", r2_kernels_missing());
@@ -127,7 +132,7 @@ r2_status_t r2_gpu_reduces(char *text_p, size_t text_bytes)
     }
     if (R2_OK == r2_cuda_driver_open(R2_GPU_DRIVER, &driver, why, sizeof(why))) {
         (void) driver.version(&version);
-        older = r2_gpu_older(&driver, r2_kernels_sm(), &device, &sm);
+        r2_gpu_ages(&driver, r2_kernels_sm(), &ages);
         r2_cuda_driver_close(&driver);
     }
     if (version < least) {
@@ -136,11 +141,18 @@ r2_status_t r2_gpu_reduces(char *text_p, size_t text_bytes)
                  least / 1000, least % 1000 / 10, version / 1000, version % 1000 / 10);
         return R2_ERR_UNSUPPORTED;
     }
+    if (ages.older > 0 && ages.older == ages.devices) {
+        snprintf(text_p, text_bytes,
+                 "by the processor: kernels need sm_%d, and device %d has sm_%d", r2_kernels_sm(),
+                 ages.first, ages.first_sm);
+        return R2_ERR_UNSUPPORTED;
+    }
     used = snprintf(text_p, text_bytes, "by the GPU, from coll_r2_gpu_reduce_bytes on");
-    if (older && used < (int) text_bytes) {
-        snprintf(text_p + used, text_bytes - (size_t) used,
-                 "; on device %d by the processor: kernels need sm_%d, and it has sm_%d", device,
-                 r2_kernels_sm(), sm);
+    if (ages.older > 0 && used < (int) text_bytes) {
+        snprintf(
+            text_p + used, text_bytes - (size_t) used,
+            "; on %d of %d devices by the processor: kernels need sm_%d, and device %d has sm_%d",
+            ages.older, ages.devices, r2_kernels_sm(), ages.first, ages.first_sm);
     }
     return R2_OK;
 }
