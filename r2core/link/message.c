@@ -23,6 +23,8 @@
 /* How many times what a lane delivers its quickest packets are believed. */
 #define R2_WHOLE_PEAK 8u
 #define R2_CHUNK_PEAK 2u
+/* What is under way is next to nothing beside a message so many times as long. */
+#define R2_LITTLE_PART 4u
 
 static bool r2_copies_fit(const r2_link_t *link, uint64_t bytes)
 {
@@ -134,7 +136,7 @@ static bool r2_link_sends_whole(const r2_link_t *link, uint64_t bytes, uint64_t 
 static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t *args)
 {
     const uint64_t most_bytes = r2_message_chunk_most(link, args);
-    uint64_t chunk_bytes = most_bytes, whole_bytes = most_bytes;
+    uint64_t chunk_bytes = most_bytes, whole_bytes = most_bytes, under_way_bytes = 0;
     uint32_t lanes = 0;
 
     if (args->bytes <= args->chunk_bytes) {
@@ -150,13 +152,14 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
             chunk_bytes = r2_min(chunk_bytes,
                                  r2_lane_peak(lane, R2_CHUNK_PEAK) / (R2_NS_PER_S / R2_CHUNK_NS));
             whole_bytes = r2_min(whole_bytes, r2_link_whole_bytes(lane));
+            under_way_bytes += lane->tx.in_flight_bytes;
             ++lanes;
         }
     }
     if (0 == lanes) {
         return args->chunk_bytes;
     }
-    if (NULL == link->tx.messages) {
+    if (NULL == link->tx.queue && R2_LITTLE_PART * under_way_bytes <= args->bytes) {
         chunk_bytes = r2_min(chunk_bytes, r2_max(args->bytes / lanes, whole_bytes));
     }
     chunk_bytes -= chunk_bytes % args->chunk_bytes;

@@ -185,12 +185,27 @@ static uint64_t r2_levels_spared(const r2_topology_t *topology, uint64_t total_b
            (total_bytes / (uint64_t) topology->rank_count);
 }
 
+/** Blocks are short, or rails slower than what hands on within hosts. */
+static bool r2_levels_suit(const r2_plan_input_t *input, uint64_t block_bytes)
+{
+    r2_topology_placement_t placement;
+    uint64_t rate_mbytes_per_s = r2_slowest_mbytes_per_s(input);
+
+    if (block_bytes <= r2_threshold_allgather_levels_block_bytes) {
+        return true;
+    }
+    rate_mbytes_per_s /= r2_cost_is_slow(&input->cost) ? R2_COST_SLOW : 1;
+    return R2_OK == r2_topology_placement(input->topology, &placement) &&
+           rate_mbytes_per_s <=
+               (uint64_t) placement.most * r2_threshold_allgather_levels_mbytes_per_s;
+}
+
 /** Within hosts and between them, if that is less work. A ring is one where rails are few. */
 static bool r2_allgather_hierarchical_beats(const r2_plan_input_t *input, uint64_t total_bytes,
                                             const r2_algorithm_t *usual)
 {
     return NULL != input->topology && NULL != usual->shape &&
-           total_bytes / (uint64_t) input->size <= r2_threshold_allgather_levels_block_bytes &&
+           r2_levels_suit(input, total_bytes / (uint64_t) input->size) &&
            r2_levels_spared(input->topology, total_bytes) > r2_threshold_allgather_spared_bytes &&
            r2_cost_levels_pay(input->topology, total_bytes, r2_allgather_hierarchical_shape,
                               usual->shape);
