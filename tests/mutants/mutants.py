@@ -168,6 +168,8 @@ MUTANTS = MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GP
     ("crowded-ranks-of-slow-rails-go-through-one", "plan/bcast_levels.c",
      "           r2_slowest_mbytes_per_s(input) >= messages * r2_threshold_crowded_mbytes_per_s;",
      "           true;", HOSTS),
+    ("long-blocks-cross-to-each-rank-of-a-host", "plan/allgather_hierarchical.c",
+     "           rate_mbytes_per_s <=\n", "           0 * rate_mbytes_per_s >\n", ["test_cost"]),
     ("a-crowded-host-folds-in-pieces", "plan/host_fold.c",
      "        weights[b] = !whole", "        weights[b] = true", HOSTS),
     ("a-reduce-in-place-loses-the-root-s-own", "plan/reduce_linear.c",

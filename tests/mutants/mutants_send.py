@@ -2,9 +2,15 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of what link/ sends when, and by which lane, as in mutants.py."""
 
-from watchers import (LEAST, LINK_PASS, TURN, WINDOW)
+from watchers import (LEAST, LINK_PASS, TURN, WHOLE, WINDOW)
 
 MUTANTS_SEND = [
+    ("what-is-acknowledged-late-bars-sharing", "link/message.c",
+     "NULL == link->tx.queue && R2_LITTLE_PART", "NULL == link->tx.messages && R2_LITTLE_PART",
+     WHOLE),
+    ("streams-are-shared-among-lanes", "link/message.c",
+     "    if (NULL == link->tx.queue && R2_LITTLE_PART * under_way_bytes <= args->bytes) {",
+     "    if (NULL == link->tx.queue) {", WHOLE),
     ("long-chunks-wait-for-late-acknowledgements", "link/tx.c",
      "R2_LITTLE_PART * under_way_bytes <= window_bytes", "false", WINDOW),
     ("who-waits-for-room-does-not-ask", "link/tx.c",

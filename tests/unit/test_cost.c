@@ -249,6 +249,38 @@ static void doubling_crosses_hosts(void **state)
     }
 }
 
+/* Blocks of 1 MiB are handed on within hosts where rails are slower than that: what is told of them
+ * for each rank of a host, or what they are known to give. Shorter ones wherever they are. */
+static void long_blocks_follow_the_rails(void **state)
+{
+    static const struct {
+        uint32_t mbytes_per_s; /* of each of four rails */
+        uint32_t rate_ppm;
+        int32_t ranks; /* on two hosts */
+        uint64_t bytes;
+        const char *name;
+    } cases[] = {{1250, 0, 8, 1 << 20, "direct"},       {1000, 0, 8, 1 << 20, "hierarchical"},
+                 {1000, 0, 4, 1 << 20, "direct"},       {500, 0, 4, 1 << 20, "hierarchical"},
+                 {12, 0, 4, 1 << 24, "hierarchical"},   {1250, 10000, 8, 1 << 20, "hierarchical"},
+                 {1250, 0, 8, 1 << 18, "hierarchical"}, {1000, 0, 2, 1 << 20, "direct"}};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(cases); ++i) {
+        r2_topology_t t;
+        const r2_plan_input_t input = {.kind = R2_COLL_ALLGATHER,
+                                       .size = cases[i].ranks,
+                                       .element_bytes = 1,
+                                       .count = cases[i].bytes,
+                                       .scratch_bytes = 1 << 24,
+                                       .topology = &t,
+                                       .cost = {.rate_ppm = cases[i].rate_ppm}};
+
+        assert_int_equal(r2_topology_init(&t, 2, 4, cases[i].ranks, cases[i].mbytes_per_s), R2_OK);
+        assert_string_equal(r2_plan_choose(&input), cases[i].name);
+        r2_topology_fini(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(file_is_read),
@@ -258,6 +290,7 @@ int main(void)
                                        cmocka_unit_test(folding_pays_by_layout_alone),
                                        cmocka_unit_test(first_calls_choose_as_later_ones),
                                        cmocka_unit_test(ranks_on_hosts),
+                                       cmocka_unit_test(long_blocks_follow_the_rails),
                                        cmocka_unit_test(doubling_crosses_hosts)};
     int fd = mkstemp(name), failed;
 
