@@ -333,8 +333,8 @@ static void test_crowded_ranks_go_through_one(void **state)
     (void) state;
     for (size_t i = 0; i < r2_array_count(kinds); ++i) {
         assert_string_equal("linear", chosen_where_crowded(kinds[i], 20000, 1250, 1));
-        assert_string_equal("linear", chosen_where_crowded(kinds[i], 1 << 20, 1250, 1));
-        assert_string_not_equal("linear", chosen_where_crowded(kinds[i], (1 << 20) + 8, 1250, 1));
+        assert_string_equal("linear", chosen_where_crowded(kinds[i], 16 << 20, 1250, 1));
+        assert_string_not_equal("linear", chosen_where_crowded(kinds[i], (16 << 20) + 8, 1250, 1));
         assert_string_equal("linear", chosen_where_crowded(kinds[i], 1 << 20, 750, 1));
         assert_string_not_equal("linear", chosen_where_crowded(kinds[i], 1 << 20, 749, 1));
     }
