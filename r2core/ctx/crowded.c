@@ -12,9 +12,11 @@
 
 #include "ctx/crowded.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "plan/thresholds.h"
 
 /*
  * Ranks are crowded where rank 0's thread has to wait for a processor for 1/4 of the time for which
@@ -27,6 +29,8 @@
 #define R2_CROWDED_ENOUGH  (R2_CROWDED_LOOK_NS / 4)
 #define R2_CROWDED_WINDOWS 4u
 #define R2_CROWDED_CHANGES 8u /* half of the versions of what is measured */
+
+static_assert(r2_threshold_crowded_bytes <= 1u << R2_CROWDED_MOST, "each length has a bit");
 
 /* A window that took so many times longer had idle time in it. */
 #define R2_CROWDED_SPAN 4u
@@ -44,7 +48,7 @@
 #define R2_TRIAL_WARM     12u
 #define R2_TRIAL_WARM_NS  (3 * R2_NS_PER_MS)
 #define R2_TRIAL_CALLS    16u
-#define R2_TRIAL_FEWEST   4u
+#define R2_TRIAL_FEWEST   8u
 #define R2_TRIAL_LEAST_NS R2_NS_PER_MS
 #define R2_TRIAL_PART     4
 #define R2_TRIAL_TIMES    4u

@@ -159,7 +159,8 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
     if (0 == lanes) {
         return args->chunk_bytes;
     }
-    if (NULL == link->tx.queue && R2_LITTLE_PART * under_way_bytes <= args->bytes) {
+    if (NULL == link->tx.queue && 0 == link->tx.uncredited.count &&
+        R2_LITTLE_PART * under_way_bytes <= args->bytes) {
         chunk_bytes = r2_min(chunk_bytes, r2_max(args->bytes / lanes, whole_bytes));
     }
     chunk_bytes -= chunk_bytes % args->chunk_bytes;

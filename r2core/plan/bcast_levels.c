@@ -159,11 +159,19 @@ static uint32_t r2_crowded_shift(r2_coll_kind_t kind)
                                     : R2_CROWDED_ALLREDUCE;
 }
 
+/* Longer parts would not be passed on within hosts while they come. */
+static uint64_t r2_crowded_most_bytes(const r2_plan_input_t *input)
+{
+    return R2_COLL_BCAST == input->kind && r2_bcast_hosts(input).most > 1
+               ? r2_threshold_crowded_bcast_levels_bytes
+               : r2_threshold_crowded_bytes;
+}
+
 bool r2_crowded_pays(const r2_plan_input_t *input, uint64_t total_bytes, uint64_t messages)
 {
     return r2_cost_is_crowded(&input->cost, r2_crowded_shift(input->kind), total_bytes) &&
            !r2_cost_is_slow(&input->cost) && messages < r2_threshold_bcast_linear_ranks &&
-           total_bytes <= r2_threshold_crowded_bytes &&
+           total_bytes <= r2_crowded_most_bytes(input) &&
            r2_slowest_mbytes_per_s(input) >= messages * r2_threshold_crowded_mbytes_per_s;
 }
 

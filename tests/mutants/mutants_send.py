@@ -6,11 +6,11 @@ from watchers import (LEAST, LINK_PASS, TURN, WHOLE, WINDOW)
 
 MUTANTS_SEND = [
     ("what-is-acknowledged-late-bars-sharing", "link/message.c",
-     "NULL == link->tx.queue && R2_LITTLE_PART", "NULL == link->tx.messages && R2_LITTLE_PART",
-     WHOLE),
+     "    if (NULL == link->tx.queue && 0 ==", "    if (NULL == link->tx.messages && 0 ==", WHOLE),
     ("streams-are-shared-among-lanes", "link/message.c",
-     "    if (NULL == link->tx.queue && R2_LITTLE_PART * under_way_bytes <= args->bytes) {",
-     "    if (NULL == link->tx.queue) {", WHOLE),
+     "R2_LITTLE_PART * under_way_bytes <= args->bytes) {", "true) {", WHOLE),
+    ("what-waits-for-credit-is-nothing", "link/message.c",
+     "0 == link->tx.uncredited.count &&", "true &&", WHOLE),
     ("long-chunks-wait-for-late-acknowledgements", "link/tx.c",
      "R2_LITTLE_PART * under_way_bytes <= window_bytes", "false", WINDOW),
     ("who-waits-for-room-does-not-ask", "link/tx.c",

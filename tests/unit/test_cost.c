@@ -262,7 +262,7 @@ static void long_blocks_follow_the_rails(void **state)
     } cases[] = {{1250, 0, 8, 1 << 20, "direct"},       {1000, 0, 8, 1 << 20, "hierarchical"},
                  {1000, 0, 4, 1 << 20, "direct"},       {500, 0, 4, 1 << 20, "hierarchical"},
                  {12, 0, 4, 1 << 24, "hierarchical"},   {1250, 10000, 8, 1 << 20, "hierarchical"},
-                 {1250, 0, 8, 1 << 18, "hierarchical"}, {1000, 0, 2, 1 << 20, "direct"}};
+                 {1250, 0, 8, 1 << 18, "hierarchical"}, {1500, 0, 12, 1 << 20, "hierarchical"}};
 
     (void) state;
     for (size_t i = 0; i < r2_array_count(cases); ++i) {

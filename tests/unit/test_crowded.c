@@ -121,7 +121,7 @@ static void what_takes_twice_as_long_is_left_soon(void **state)
     r2_crowded_t crowded = crowd;
 
     (void) state;
-    calls(&crowded, R2_CROWDED_BCAST, 4 << 20, 8 + 2 + 3, 5 * MS, 11 * MS);
+    calls(&crowded, R2_CROWDED_BCAST, 4 << 20, 8 + 2 + 7, 5 * MS, 11 * MS);
     assert_int_equal(r2_crowded_told(&crowded), bit);
     calls(&crowded, R2_CROWDED_BCAST, 4 << 20, 1, 5 * MS, 11 * MS);
     assert_int_equal(r2_crowded_told(&crowded), 0);

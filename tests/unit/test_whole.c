@@ -117,7 +117,7 @@ static void others_are_shared(void **state)
 
 /* A message of 1 MiB and so much before it that is not acknowledged, by two fast lanes.
  * @return bytes of its chunks. */
-static uint32_t chunk_bytes_behind(uint32_t bytes)
+static uint32_t chunk_bytes_behind(uint32_t bytes, bool credited)
 {
     static const char data[LONGEST];
     stub_net_t *stub = stub_net_create();
@@ -131,7 +131,7 @@ static uint32_t chunk_bytes_behind(uint32_t bytes)
     uint32_t chunk_bytes;
 
     stub->params.unexpected_bytes = 4u << 20;
-    stub->params.eager_bytes = LONGEST;
+    stub->params.eager_bytes = credited ? LONGEST : 0;
     link->chunk_most_bytes = LONGEST;
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         stub_lane_up(stub, i);
@@ -139,7 +139,7 @@ static uint32_t chunk_bytes_behind(uint32_t bytes)
         link->lanes[i].tx.delivery.bytes_per_s = 1000000000;
     }
     assert_true(r2_link_send(link, &args) >= 0);
-    assert_true(link->tx.in_flight_packets > 0);
+    assert_true(!credited || link->tx.in_flight_packets > 0);
     args.tag.id = 1;
     args.bytes = LONGEST;
     args.message_p = &message;
@@ -155,9 +155,10 @@ static uint32_t chunk_bytes_behind(uint32_t bytes)
 static void what_is_under_way_is_weighed(void **state)
 {
     (void) state;
-    assert_int_equal(chunk_bytes_behind(8), LONGEST / STUB_RAILS);
-    assert_int_equal(chunk_bytes_behind(LONGEST / 4 - 8192), LONGEST / STUB_RAILS);
-    assert_int_equal(chunk_bytes_behind(LONGEST / 4), 1000000 / 8192 * 8192); /* 1 ms */
+    assert_int_equal(chunk_bytes_behind(8, true), LONGEST / STUB_RAILS);
+    assert_int_equal(chunk_bytes_behind(LONGEST / 4 - 8192, true), LONGEST / STUB_RAILS);
+    assert_int_equal(chunk_bytes_behind(LONGEST / 4, true), 1000000 / 8192 * 8192); /* 1 ms */
+    assert_int_equal(chunk_bytes_behind(LONGEST / 4, false), 1000000 / 8192 * 8192);
 }
 
 /* Sends a packed message. @return whether there was room for it. */
