@@ -23,8 +23,6 @@
 /* How many times what a lane delivers its quickest packets are believed. */
 #define R2_WHOLE_PEAK 8u
 #define R2_CHUNK_PEAK 2u
-/* What is under way is next to nothing beside a message so many times as long. */
-#define R2_LITTLE_PART 4u
 
 static bool r2_copies_fit(const r2_link_t *link, uint64_t bytes)
 {

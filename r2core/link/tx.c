@@ -20,12 +20,11 @@
  * or another one, was idle. */
 #define R2_TURN_CALM_TIMES 2u
 
-/* A packet that is longer than the window goes when nothing else is under way, or no more than this
- * part of the window: a short message that is acknowledged late is nothing to wait for. */
-#define R2_LITTLE_PART 4u
 /* So long data waits for room before it asks for it. */
 #define R2_ROOM_NS (100 * R2_NS_PER_US)
 
+/* A packet that is longer than the window goes when nothing, or little, is under way: a short
+ * message that is acknowledged late is nothing to wait for. */
 static bool r2_lane_room(r2_lane_t *lane, uint64_t bytes)
 {
     const uint64_t window_bytes = lane->tx.window_bytes, under_way_bytes = lane->tx.in_flight_bytes;

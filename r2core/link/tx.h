@@ -68,6 +68,9 @@ bool r2_tx_has_sound_lane(const r2_link_t *link);
 void r2_tx_hedge_tail(r2_link_t *link);
 uint64_t r2_tx_tail_deadline_ns(const r2_link_t *link);
 
+/* Up to this part of a window, or of a message, what is under way is next to nothing beside it. */
+#define R2_LITTLE_PART 4u
+
 /* tx.c */
 /** Sends what may be sent. Does nothing in the middle of progress. */
 void r2_link_push(r2_link_t *link);
