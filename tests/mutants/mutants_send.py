@@ -9,6 +9,8 @@ MUTANTS_SEND = [
      "    if (NULL == link->tx.queue && 0 ==", "    if (NULL == link->tx.messages && 0 ==", WHOLE),
     ("streams-are-shared-among-lanes", "link/message.c",
      "R2_LITTLE_PART * under_way_bytes <= args->bytes) {", "true) {", WHOLE),
+    ("what-waits-for-room-is-nothing", "link/message.c",
+     "NULL == link->tx.queue && 0 ==", "0 ==", WHOLE),
     ("what-waits-for-credit-is-nothing", "link/message.c",
      "0 == link->tx.uncredited.count &&", "true &&", WHOLE),
     ("long-chunks-wait-for-late-acknowledgements", "link/tx.c",

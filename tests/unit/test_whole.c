@@ -115,9 +115,10 @@ static void others_are_shared(void **state)
     assert_true(chunk_bytes_of(524289, 10000000000, false) < 524289);
 }
 
-/* A message of 1 MiB and so much before it that is not acknowledged, by two fast lanes.
+/* A message of 1 MiB behind `count` others of `bytes` that are not acknowledged, by two fast lanes.
  * @return bytes of its chunks. */
-static uint32_t chunk_bytes_behind(uint32_t bytes, bool credited)
+static uint32_t chunk_bytes_behind(uint32_t count, uint32_t bytes, uint32_t window_bytes,
+                                   bool credited)
 {
     static const char data[LONGEST];
     stub_net_t *stub = stub_net_create();
@@ -135,12 +136,13 @@ static uint32_t chunk_bytes_behind(uint32_t bytes, bool credited)
     link->chunk_most_bytes = LONGEST;
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         stub_lane_up(stub, i);
-        link->lanes[i].tx.window_bytes = 4u << 20;
+        link->lanes[i].tx.window_bytes = window_bytes;
         link->lanes[i].tx.delivery.bytes_per_s = 1000000000;
     }
-    assert_true(r2_link_send(link, &args) >= 0);
+    for (; args.tag.id < count; ++args.tag.id) {
+        assert_true(r2_link_send(link, &args) >= 0);
+    }
     assert_true(!credited || link->tx.in_flight_packets > 0);
-    args.tag.id = 1;
     args.bytes = LONGEST;
     args.message_p = &message;
     assert_int_equal(r2_link_send(link, &args), R2_IN_PROGRESS);
@@ -154,11 +156,15 @@ static uint32_t chunk_bytes_behind(uint32_t bytes, bool credited)
  * nothing beside it. In a stream each message has as few chunks as lanes are fast for. */
 static void what_is_under_way_is_weighed(void **state)
 {
+    const uint32_t ms = 1000000 / 8192 * 8192, window = 4u << 20;
+
     (void) state;
-    assert_int_equal(chunk_bytes_behind(8, true), LONGEST / STUB_RAILS);
-    assert_int_equal(chunk_bytes_behind(LONGEST / 4 - 8192, true), LONGEST / STUB_RAILS);
-    assert_int_equal(chunk_bytes_behind(LONGEST / 4, true), 1000000 / 8192 * 8192); /* 1 ms */
-    assert_int_equal(chunk_bytes_behind(LONGEST / 4, false), 1000000 / 8192 * 8192);
+    assert_int_equal(chunk_bytes_behind(1, 8, window, true), LONGEST / STUB_RAILS);
+    assert_int_equal(chunk_bytes_behind(1, LONGEST / 4 - 8192, window, true), LONGEST / STUB_RAILS);
+    assert_int_equal(chunk_bytes_behind(1, LONGEST / 4, window, true), ms);
+    assert_int_equal(chunk_bytes_behind(1, LONGEST / 4, window, false), ms); /* waits for credit */
+    assert_int_equal(chunk_bytes_behind(2, 65536, 8192, true), LONGEST / STUB_RAILS);
+    assert_int_equal(chunk_bytes_behind(3, 65536, 8192, true), ms); /* one waits for room */
 }
 
 /* Sends a packed message. @return whether there was room for it. */
