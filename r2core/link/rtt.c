@@ -117,30 +117,83 @@ static uint64_t r2_window_floor(const r2_lane_t *lane)
 }
 
 /*
+ * What keeps a lane busy: as much as it delivers in so long, and in twice the way there and back.
+ * The way of an acknowledgement is longer where it waits behind the peer's own data, or for more of
+ * it. On lanes that deliver more than R2_BUSY_BYTES in that time, nothing waits for long, and the
+ * window finds what it needs by itself.
+ */
+#define R2_BUSY_NS    (1500 * R2_NS_PER_US)
+#define R2_BUSY_BYTES (UINT64_C(256) << 10)
+/* So many times the target, and the rates may be of yesterday. */
+#define R2_BUSY_TARGETS 10u
+
+/*
+ * By the rate of the link's best lane, for all: what a lane with a short window delivers is what
+ * that window lets through, so with its own rate it would stay short, and the others would take
+ * over what it leaves, and end later. 0: not known.
+ */
+static uint64_t r2_window_busy(const r2_lane_t *lane)
+{
+    const r2_link_t *link = lane->link;
+    uint64_t best_bytes_per_s = 0;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *at = &link->lanes[i];
+
+        if (r2_lane_is_up(at) && !r2_lane_is_relay(at)) {
+            best_bytes_per_s = r2_max(best_bytes_per_s, at->tx.delivery.bytes_per_s);
+        }
+    }
+    return best_bytes_per_s / R2_NS_PER_MS * (R2_BUSY_NS + 2 * lane->timing.min_rtt_ns) / 1000;
+}
+
+/* Least and most of a window, in bytes. */
+static void r2_window_bounds(const r2_lane_t *lane, uint64_t delay_ns, uint64_t *least_p,
+                             uint64_t *most_p)
+{
+    const r2_params_t *params = lane->link->net->params;
+    const uint64_t busy_bytes = r2_window_busy(lane);
+
+    *least_p = r2_window_floor(lane);
+    *most_p = params->window_max_bytes;
+    if (0 == busy_bytes || *least_p < params->window_min_bytes ||
+        delay_ns > R2_BUSY_TARGETS * params->queue_delay_us * R2_NS_PER_US) {
+        return;
+    }
+    *least_p = r2_clamp_u64(busy_bytes, *least_p, r2_max(*least_p, R2_BUSY_BYTES));
+    *least_p = r2_min(*least_p, *most_p);
+    *most_p = r2_clamp_u64(busy_bytes, *least_p, *most_p);
+}
+
+/*
  * The window follows the queueing delay (in the manner of TCP Vegas and LEDBAT, RFC 6817): it grows
  * by what was acknowledged while the delay is under the target and the window was in the way, and
- * shrinks by an eighth, once per round trip, when the delay is over twice the target.
+ * shrinks by an eighth, once per round trip, when the delay is over twice the target. Between what
+ * keeps the lane busy, since a chunk that takes as long as the target is no queue, and what a lane
+ * may take that let a burst through at once.
  */
 static void r2_window_adapt(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes)
 {
     r2_net_t *net = lane->link->net;
-    uint64_t target_ns = net->params->queue_delay_us * R2_NS_PER_US;
-    uint64_t delay_ns = sample_ns - lane->timing.min_rtt_ns;
+    const uint64_t target_ns = net->params->queue_delay_us * R2_NS_PER_US;
+    const uint64_t delay_ns = sample_ns - lane->timing.min_rtt_ns;
+    uint64_t window_bytes = lane->tx.window_bytes, least_bytes, most_bytes;
 
+    r2_window_bounds(lane, delay_ns, &least_bytes, &most_bytes);
+    if (least_bytes > net->params->window_min_bytes) {
+        window_bytes = r2_max(window_bytes, least_bytes);
+    }
     if (delay_ns < target_ns && lane->tx.limited) {
-        lane->tx.window_bytes =
-            r2_min(lane->tx.window_bytes + acked_bytes, (uint64_t) net->params->window_max_bytes);
-        lane->tx.limited = false;
+        window_bytes = r2_max(window_bytes, r2_min(window_bytes + acked_bytes, most_bytes));
+        lane->tx.limited = acked_bytes <= R2_SHORT_PACKET_BYTES;
     } else if (delay_ns > 2 * target_ns &&
                net->now_ns - lane->tx.shrunk_ns > lane->timing.srtt_ns) {
-        uint64_t floor_bytes = r2_window_floor(lane);
-
-        lane->tx.window_bytes =
-            floor_bytes < net->params->window_min_bytes
-                ? floor_bytes
-                : r2_max(lane->tx.window_bytes - lane->tx.window_bytes / 8, floor_bytes);
+        window_bytes = least_bytes < net->params->window_min_bytes
+                           ? least_bytes
+                           : r2_max(window_bytes - window_bytes / 8, least_bytes);
         lane->tx.shrunk_ns = net->now_ns;
     }
+    lane->tx.window_bytes = window_bytes;
 }
 
 /*

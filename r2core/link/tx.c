@@ -29,9 +29,6 @@ static bool r2_lane_room(r2_lane_t *lane, uint64_t bytes)
 {
     const uint64_t window_bytes = lane->tx.window_bytes, under_way_bytes = lane->tx.in_flight_bytes;
 
-    if (!r2_lane_is_usable(lane)) {
-        return false;
-    }
     if (NULL == lane->tx.in_flight || under_way_bytes + bytes <= window_bytes ||
         (bytes > window_bytes && R2_LITTLE_PART * under_way_bytes <= window_bytes)) {
         return true;
@@ -40,10 +37,32 @@ static bool r2_lane_room(r2_lane_t *lane, uint64_t bytes)
     return false;
 }
 
-/* True if lane a is emptier than lane b, compared with their windows. */
+/* Lanes whose rates differ by less are as good as equal: a rate is what was measured, and more was
+ * measured where more went. */
+#define R2_ALIKE_TIMES 2u
+
+static bool r2_lanes_are_alike(const r2_lane_t *a, const r2_lane_t *b)
+{
+    return r2_lane_rate(a) <= R2_ALIKE_TIMES * r2_lane_rate(b) &&
+           r2_lane_rate(b) <= R2_ALIKE_TIMES * r2_lane_rate(a);
+}
+
+/* True if lane a is emptier than lane b. Of lanes that are not alike, compared with their windows:
+ * those of slow ones are short. Else windows say only how much a lane may take, and one that once
+ * took a burst would get most of all. */
 static bool r2_lane_emptier(const r2_lane_t *a, const r2_lane_t *b)
 {
-    return a->tx.in_flight_bytes * b->tx.window_bytes < b->tx.in_flight_bytes * a->tx.window_bytes;
+    return r2_lanes_are_alike(a, b) ? a->tx.in_flight_bytes < b->tx.in_flight_bytes
+                                    : a->tx.in_flight_bytes * b->tx.window_bytes <
+                                          b->tx.in_flight_bytes * a->tx.window_bytes;
+}
+
+/* True if a chunk is through sooner by a lane like it, once that has room: soon, since so much less
+ * lies in it. */
+static bool r2_lane_is_fuller(const r2_lane_t *lane, const r2_lane_t *full, uint64_t bytes)
+{
+    return NULL != full && r2_lanes_are_alike(lane, full) &&
+           full->tx.in_flight_bytes + bytes / 2 < lane->tx.in_flight_bytes;
 }
 
 /* True of a direct lane that nothing is known against. */
@@ -66,7 +85,7 @@ static bool r2_tx_has_prompt_lane(const r2_link_t *link)
 /* When a lane would deliver so many bytes more, seen from now, by what it was like so far. */
 static uint64_t r2_tx_expected_ns(const r2_lane_t *lane, uint64_t bytes)
 {
-    uint64_t rate = r2_max(lane->tx.load.bytes_per_s, lane->tx.delivery.bytes_per_s);
+    uint64_t rate = r2_lane_rate(lane);
     uint64_t work_ns = 0 == rate ? 0 : (lane->tx.in_flight_bytes + bytes) * R2_NS_PER_S / rate;
 
     return r2_max(lane->timing.srtt_ns, work_ns);
@@ -101,17 +120,21 @@ static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t
     bool frame = NULL != item && R2_WIRE_RELAY == item->kind;
     bool control = NULL != item && R2_WIRE_DATA != item->kind && !frame;
     /* control packets: never behind a window that does not move */
-    r2_lane_t *best = NULL;
+    r2_lane_t *best = NULL, *full = NULL;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[(link->turn.lane + i) % link->lane_count];
 
         if ((sound && R2_GRADE_SOUND != r2_lane_grade(lane)) ||
-            (prompt && r2_lane_is_overdue(lane)) ||
-            !(control ? r2_lane_is_usable(lane) : r2_lane_room(lane, bytes)) ||
+            (prompt && r2_lane_is_overdue(lane)) || !r2_lane_is_usable(lane) ||
             (on_gpu && !r2_lane_reads_gpus(lane)) ||
             (NULL != item && r2_lane_carries(lane, item)) || r2_relay_bars(link, lane, item) ||
             (frame && r2_tx_is_laggard(link, lane, bytes))) {
+            continue;
+        }
+        if (!control && !r2_lane_room(lane, bytes)) {
+            full = r2_tx_is_prompt(lane) && (NULL == full || r2_lane_emptier(lane, full)) ? lane
+                                                                                          : full;
             continue;
         }
         if (bytes <= R2_SHORT_PACKET_BYTES) {
@@ -121,7 +144,7 @@ static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t
             best = lane;
         }
     }
-    return best;
+    return NULL == best || r2_lane_is_fuller(best, full, bytes) ? NULL : best;
 }
 
 static uint64_t r2_tx_item_bytes(const r2_tx_item_t *item)

@@ -99,11 +99,132 @@ static void who_waits_for_room_asks(void **state)
     stub_net_destroy(stub);
 }
 
+#define RATE      (125u * 1000 * 1000) /* bytes per second, of 1 Gbit */
+#define RTT_NS    (100 * R2_NS_PER_US)
+#define BUSY_NS   (1500 * R2_NS_PER_US) /* as in rtt.c */
+#define BUSY_MOST (256u << 10)
+
+/* What such a rate delivers in the time for which a window lasts. */
+static uint64_t busy_bytes(uint64_t rate)
+{
+    return rate / R2_NS_PER_MS * (BUSY_NS + 2 * RTT_NS) / 1000;
+}
+
+/* Two lanes with windows of 32 KiB: the first delivers nothing that is known of, the second so many
+ * bytes per second. */
+static r2_lane_t *two_lanes(stub_net_t *stub, uint64_t rate)
+{
+    r2_lane_t *lanes = stub->link->lanes;
+
+    for (uint32_t i = 0; i < 2; ++i) {
+        stub_lane_up(stub, i);
+        lanes[i].timing.min_rtt_ns = RTT_NS;
+        lanes[i].timing.min_rtt_at_ns = stub->net.now_ns;
+        lanes[i].tx.window_bytes = 32768;
+        lanes[i].tx.limited = false;
+    }
+    lanes[1].tx.delivery.bytes_per_s = rate;
+    return lanes;
+}
+
+/* A lane with a short window would never show what it can: it gets that of the best one. */
+static void windows_follow_the_best_lane(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = two_lanes(stub, RATE);
+
+    (void) state;
+    r2_rtt_sample(lane, 11 * R2_NS_PER_MS + RTT_NS, 100); /* what was measured may be over */
+    assert_int_equal(lane->tx.window_bytes, 32768);
+    r2_rtt_sample(lane, RTT_NS, 100);
+    assert_int_equal(lane->tx.window_bytes, busy_bytes(RATE));
+    lane->tx.limited = true; /* a burst that is let through at once says nothing */
+    r2_rtt_sample(lane, RTT_NS, 1u << 20);
+    assert_int_equal(lane->tx.window_bytes, busy_bytes(RATE));
+    stub_net_destroy(stub);
+}
+
+/* Where data does not wait, a window finds by itself how much it needs. */
+static void windows_of_fast_lanes_grow(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = two_lanes(stub, FAST);
+
+    (void) state;
+    r2_rtt_sample(lane, RTT_NS, 100);
+    assert_int_equal(lane->tx.window_bytes, BUSY_MOST);
+    lane->tx.limited = true;
+    r2_rtt_sample(lane, RTT_NS, 100); /* a few bytes are no answer to a full window */
+    assert_true(lane->tx.limited);
+    r2_rtt_sample(lane, RTT_NS, 1u << 20);
+    assert_false(lane->tx.limited);
+    assert_int_equal(lane->tx.window_bytes, BUSY_MOST + (1u << 20) + 100);
+    lane->tx.limited = true;
+    r2_rtt_sample(lane, RTT_NS, 1u << 20);
+    assert_int_equal(lane->tx.window_bytes, busy_bytes(FAST));
+    stub_net_destroy(stub);
+}
+
+/* One of a fifth of the rate keeps its short window. */
+static void windows_of_slow_lanes_stay_short(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = two_lanes(stub, RATE);
+
+    (void) state;
+    lane[0].tx.load.bytes_per_s = RATE / 5;
+    lane[1].tx.load.bytes_per_s = RATE;
+    r2_rtt_sample(lane, RTT_NS, 100);
+    assert_int_equal(lane->tx.window_bytes, 32768);
+    stub_net_destroy(stub);
+}
+
+/* Four chunks of 64 KiB for two lanes, of which the first has room for one. @return what goes. */
+static uint32_t chunks_beside(uint64_t rate, uint64_t other_rate)
+{
+    static const char data[4 * 65536];
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = two_lanes(stub, other_rate);
+    r2_tx_message_t *message;
+    r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                           .data = data,
+                           .bytes = sizeof(data),
+                           .chunk_bytes = 65536,
+                           .done = never_done,
+                           .message_p = &message};
+    uint32_t sent;
+
+    stub->params.unexpected_bytes = 4u << 20;
+    stub->params.eager_bytes = sizeof(data);
+    lane[0].tx.delivery.bytes_per_s = rate;
+    lane[0].tx.window_bytes = 70000;
+    lane[1].tx.window_bytes = 1u << 20;
+    assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+    assert_int_equal(message->chunk_count, 4);
+    sent = message->next_chunk;
+    r2_link_withdraw(stub->link, 1);
+    stub_net_destroy(stub);
+    return sent;
+}
+
+/* What a lane's window has room for is none of it where a lane like it is sooner through. */
+static void like_lanes_share_alike(void **state)
+{
+    (void) state;
+    assert_int_equal(chunks_beside(RATE / 10, RATE / 10), 3);
+    assert_int_equal(chunks_beside(RATE / 10, RATE / 6), 3);
+    assert_int_equal(chunks_beside(RATE / 10, RATE / 4), 4); /* it waits for no slow one */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_chunks_go_behind_little),
         cmocka_unit_test(who_waits_for_room_asks),
+        cmocka_unit_test(windows_follow_the_best_lane),
+        cmocka_unit_test(windows_of_fast_lanes_grow),
+        cmocka_unit_test(windows_of_slow_lanes_stay_short),
+        cmocka_unit_test(like_lanes_share_alike),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
