@@ -23,6 +23,10 @@
 /* How many times what a lane delivers its quickest packets are believed. */
 #define R2_WHOLE_PEAK 8u
 #define R2_CHUNK_PEAK 2u
+/* So many chunks fit into the window of a lane that is slower than R2_PACED_BYTES_PER_S: with one
+ * of them under way it would stand still while an acknowledgement waits behind the peer's data. */
+#define R2_CHUNKS_PER_WINDOW 3u
+#define R2_PACED_BYTES_PER_S (170u * 1000 * 1000)
 
 static bool r2_copies_fit(const r2_link_t *link, uint64_t bytes)
 {
@@ -113,6 +117,16 @@ static uint64_t r2_message_chunk_most(const r2_link_t *link, const r2_link_send_
                : r2_min((uint64_t) link->chunk_most_bytes, (uint64_t) R2_CHUNK_HELD_BYTES);
 }
 
+/* The longest chunk that a lane wants of a message of many. */
+static uint64_t r2_lane_chunk_bytes(const r2_lane_t *lane)
+{
+    const uint64_t bytes = r2_lane_peak(lane, R2_CHUNK_PEAK) / (R2_NS_PER_S / R2_CHUNK_NS);
+
+    return r2_lane_rate(lane) < R2_PACED_BYTES_PER_S
+               ? r2_min(bytes, lane->tx.window_bytes / R2_CHUNKS_PER_WINDOW)
+               : bytes;
+}
+
 static uint64_t r2_link_whole_bytes(const r2_lane_t *lane)
 {
     return r2_lane_peak(lane, R2_WHOLE_PEAK) / (R2_NS_PER_S / R2_WHOLE_NS);
@@ -148,8 +162,7 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
         const r2_lane_t *lane = &link->lanes[i];
 
         if (r2_lane_is_up(lane)) {
-            chunk_bytes = r2_min(chunk_bytes,
-                                 r2_lane_peak(lane, R2_CHUNK_PEAK) / (R2_NS_PER_S / R2_CHUNK_NS));
+            chunk_bytes = r2_min(chunk_bytes, r2_lane_chunk_bytes(lane));
             whole_bytes = r2_min(whole_bytes, r2_link_whole_bytes(lane));
             under_way_bytes += lane->tx.in_flight_bytes;
             ++lanes;

@@ -216,6 +216,41 @@ static void like_lanes_share_alike(void **state)
     assert_int_equal(chunks_beside(RATE / 10, RATE / 4), 4); /* it waits for no slow one */
 }
 
+/* Bytes of the chunks of a long message by two lanes of such a rate, of which the quickest packets
+ * tell much more. */
+static uint32_t chunk_of(uint32_t rate)
+{
+    static const char data[1u << 20];
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = two_lanes(stub, rate);
+    r2_tx_message_t *message;
+    r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                           .data = data,
+                           .bytes = sizeof(data),
+                           .chunk_bytes = 4096,
+                           .done = never_done,
+                           .message_p = &message};
+    uint32_t bytes;
+
+    stub->params.unexpected_bytes = 4u << 20;
+    lane[0].tx.delivery.bytes_per_s = rate;
+    lane[0].tx.peak_kbytes_per_s = lane[1].tx.peak_kbytes_per_s = rate / 1000 * 8;
+    assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+    bytes = message->chunk_bytes;
+    r2_link_withdraw(stub->link, 1);
+    stub_net_destroy(stub);
+    return bytes;
+}
+
+/* On a lane that data waits for, chunks are so short that some of them are under way. */
+static void chunks_are_shorter_than_windows(void **state)
+{
+    (void) state;
+    assert_int_equal(chunk_of(RATE / 10), 8192);
+    assert_int_equal(chunk_of(RATE), 8192); /* its window is still to grow */
+    assert_true(chunk_of(2 * RATE) > 32768);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +260,7 @@ int main(void)
         cmocka_unit_test(windows_of_fast_lanes_grow),
         cmocka_unit_test(windows_of_slow_lanes_stay_short),
         cmocka_unit_test(like_lanes_share_alike),
+        cmocka_unit_test(chunks_are_shorter_than_windows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
