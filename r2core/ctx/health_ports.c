@@ -157,6 +157,13 @@ static bool r2_health_carries(void *arg, uint32_t rail)
     return health->core->net.rails[rail].nic.carrier;
 }
 
+static bool r2_health_reads_on(void *arg)
+{
+    const r2_ctx_health_t *health = arg;
+
+    return r2_net_catches_up(&health->core->net);
+}
+
 static bool r2_health_unprobed(void *arg, uint32_t rail)
 {
     const r2_ctx_health_t *health = arg;
@@ -320,6 +327,7 @@ void r2_ctx_health_ports(r2_ctx_health_t *health, r2_health_ports_t *ports_p)
         .delivered_ns = r2_health_delivered_ns,
         .mute = r2_health_mute,
         .own_mute = r2_health_own_mute,
+        .reads_on = r2_health_reads_on,
         .unprobed = r2_health_unprobed,
         .carrier = r2_health_carries,
         .peer_gone = r2_health_peer_gone,

@@ -79,6 +79,11 @@ typedef struct r2_health_ports {
      * are tried instead. NULL: all can be probed.
      */
     bool (*unprobed)(void *arg, uint32_t rail);
+    /**
+     * True if this process was away a moment ago and may not have read all that came meanwhile.
+     * NULL: nothing is known.
+     */
+    bool (*reads_on)(void *arg);
     /** Our NIC has carrier and an address now. */
     bool (*carrier)(void *arg, uint32_t rail);
     /** The process is known to be gone (a member of its host said so). */

@@ -15,6 +15,8 @@
  * last needs two halves for its probe; the rest is for its notices. */
 #define R2_INVESTIGATION_HALVES 7
 #define R2_INVESTIGATION_LONG   8 /* times longer where the rail was soon back the last time */
+/* Halves for which answers are awaited after the deadline, if they may lie unread. */
+#define R2_INVESTIGATION_UNREAD 2
 
 static r2_investigation_t *r2_investigation_by_id(r2_health_t *health, uint64_t id)
 {
@@ -310,6 +312,39 @@ void r2_investigation_heard(r2_health_t *health, uint64_t id)
     }
 }
 
+/*
+ * True if answers that came in time may lie in sockets of this process: it comes to the end later
+ * than it wanted to, or was away just before. What is missing is no evidence then, for a while.
+ */
+static bool r2_investigation_reads_on(const r2_health_t *health, const r2_investigation_t *at,
+                                      uint64_t now_ns)
+{
+    return now_ns < at->unread_ns &&
+           (now_ns > at->next_ns + at->half_ns / 2 ||
+            (NULL != health->ports.reads_on && health->ports.reads_on(health->ports.arg)));
+}
+
+/* What is due: the next attempt, another look at what came, or the end. */
+static void r2_investigation_go_on(r2_health_t *health, r2_investigation_t *at, uint64_t now_ns)
+{
+    const bool due = now_ns >= at->deadline_ns;
+    bool late;
+
+    if (due && 0 == at->unread_ns) {
+        at->unread_ns = now_ns + R2_INVESTIGATION_UNREAD * at->half_ns;
+    }
+    late = due && !r2_investigation_reads_on(health, at, now_ns);
+    if (at->attempts < R2_ATTEMPTS) {
+        r2_queries_put(health, at);
+    }
+    if (at->attempts < R2_ATTEMPTS) {
+        at->next_ns = now_ns + at->half_ns;
+    } else {
+        at->next_ns = due ? now_ns + at->half_ns / 2 : at->deadline_ns;
+    }
+    r2_investigation_weigh(health, at, late, now_ns);
+}
+
 void r2_investigation_tick(r2_health_t *health, uint64_t now_ns)
 {
     uint32_t idx;
@@ -320,11 +355,7 @@ void r2_investigation_tick(r2_health_t *health, uint64_t now_ns)
         if (at->active && now_ns >= at->next_ns &&
             !r2_investigation_overslept(health, at, now_ns) &&
             (at->attempts > 0 || r2_investigation_begin(health, at, now_ns))) {
-            if (at->attempts < R2_ATTEMPTS) {
-                r2_queries_put(health, at);
-            }
-            at->next_ns = at->attempts < R2_ATTEMPTS ? now_ns + at->half_ns : at->deadline_ns;
-            r2_investigation_weigh(health, at, now_ns >= at->deadline_ns, now_ns);
+            r2_investigation_go_on(health, at, now_ns);
         }
     }
 }

@@ -82,6 +82,7 @@ typedef struct r2_investigation {
     uint64_t id;               /* first of its R2_IDS_PER_INVESTIGATION ids */
     uint64_t since_ns, begun_ns, next_ns, deadline_ns; /* since: suspicion; begun: first query */
     uint64_t half_ns;                                  /* from one attempt to the next */
+    uint64_t unread_ns; /* deadline passed: so long answers may lie unread; 0: not looked yet */
     uint32_t attempts, peer_version, own_version;
     r2_tally_t tally[R2_QUERY_COUNT];
     bool beacon_in;

@@ -101,3 +101,9 @@ bool r2_net_was_late(const r2_net_t *net)
 {
     return r2_net_is_since(net, net->late_ns);
 }
+
+bool r2_net_catches_up(r2_net_t *net)
+{
+    return r2_net_reads_on(net) ||
+           (0 != net->late_ns && net->now_ns - net->late_ns <= r2_net_own_silence_ns(net));
+}

@@ -283,6 +283,11 @@ void r2_net_own_rail(r2_net_t *net, uint32_t rail_idx, bool dead, uint64_t retry
 uint64_t r2_net_delivered_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx);
 /** True if that lane to a peer is an RDMA one that is tried, also again and again, and not up. */
 bool r2_net_is_mute(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx);
+/**
+ * True if this process was away and has not read all that came meanwhile, or came back so shortly
+ * ago that what does not come by rails may be unread, too.
+ */
+bool r2_net_catches_up(r2_net_t *net);
 /** The same of any lane over a rail of ours, to another host. */
 bool r2_net_is_own_mute(const r2_net_t *net, uint32_t rail_idx);
 /** Least smoothed round trip over that rail of ours, to any peer on another host; 0: not known. */

@@ -383,6 +383,11 @@ MUTANTS_LINK = [
      ["test_rates"]),
     ("no-lane-is-held-up-by-its-rail", "link/rates.c",
      "sent_ns < link->tx.rates.look_ns ? 1 : 0", "0", ["test_rates"]),
+    ("who-reads-on-has-read-all", "link/limits.c",
+     "    return r2_net_reads_on(net) ||\n", "    return\n", ["test_glance"]),
+    ("who-is-back-has-heard-all", "link/limits.c",
+     "(0 != net->late_ns && net->now_ns -", "(0 == net->late_ns && net->now_ns -",
+     ["test_glance"]),
     # RDMA.
     ("own-lanes-are-asked-for-by-peers-numbers", "health/heal.c",
      "ports->own_mute(ports->arg, heal->rail)", "ports->mute(ports->arg, 0, heal->rail)",

@@ -167,6 +167,14 @@ static uint64_t port_delivered_ns(void *arg, uint32_t host, uint32_t rail)
     return ((machine_t *) arg)->delivered_ns;
 }
 
+static bool port_reads_on(void *arg)
+{
+    const machine_t *machine = arg;
+    const world_t *world = machine->world;
+
+    return !world->reads_unknown && 0 != world->reads_max && machine->reads >= world->reads_max;
+}
+
 static bool port_unprobed(void *arg, uint32_t rail)
 {
     (void) rail;
@@ -294,15 +302,29 @@ static void deliver(world_t *world, const event_t *event)
     }
 }
 
+/* It is there, and its process reads, if there is one. */
+static bool is_taken(world_t *world, const event_t *event)
+{
+    machine_t *machine = &world->machines[event->to];
+
+    if (event->due_ns > world->now_ns || !world_exists(world, event->to)) {
+        return event->due_ns <= world->now_ns;
+    }
+    return world_runs(world, event->to) &&
+           (0 == world->reads_max || machine->reads++ < world->reads_max);
+}
+
 static void deliver_due(world_t *world)
 {
     uint32_t idx = 0;
 
+    for (uint32_t rank = 0; rank < world->rank_count; ++rank) {
+        world->machines[rank].reads = 0;
+    }
     while (idx < world->event_count) {
         event_t event = world->events[idx];
 
-        if (event.due_ns > world->now_ns ||
-            (world_exists(world, event.to) && !world_runs(world, event.to))) {
+        if (!is_taken(world, &event)) {
             ++idx;
             continue;
         }
@@ -447,6 +469,7 @@ void world_init(world_t *world, uint32_t hosts, uint32_t per_host, uint32_t rail
                                          .delivered_ns = port_delivered_ns,
                                          .mute = port_mute,
                                          .own_mute = port_own_mute,
+                                         .reads_on = port_reads_on,
                                          .unprobed = port_unprobed,
                                          .carrier = port_carrier,
                                          .arg = machine};

@@ -61,6 +61,7 @@ typedef struct machine {
     uint32_t own_events[R2_VERDICT_COUNT];
     r2_verdict_event_t last; /* own */
     uint32_t dead_calls, probes;
+    uint32_t reads; /* events taken in this step */
 } machine_t;
 
 typedef struct world {
@@ -73,6 +74,8 @@ typedef struct world {
     uint32_t fault_count;
     uint32_t loss_ppm, double_ppm;
     uint32_t lost_probes; /* so many first probes of each machine get no answer */
+    uint32_t reads_max;   /* so many events a machine takes in a step; 0: all that are there */
+    bool reads_unknown;   /* machines are not told that there may be more */
     uint64_t delay_ns, now_ns;
     uint64_t notices, probes, beacons;
     uint32_t unfair; /* healthy parts blamed */

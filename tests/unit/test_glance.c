@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Glances: who waits for one peer looks at one worker, and at all of them often enough.
+ * Glances: who waits for one peer looks at one worker, and at all of them often enough. Who was
+ * away looks until nothing is left.
  */
 #include "r2_config.h"
 
@@ -325,6 +326,38 @@ static void who_spins_is_brief(void **state)
     stub_net_destroy(stub);
 }
 
+/* Once it has read all, what does not come by rails has some more time. */
+static void who_was_away_catches_up(void **state)
+{
+    char data[BYTES];
+    r2_status_t status;
+    stub_net_t *stub = waiting(data, &status);
+    const uint64_t silence_ns = r2_net_own_silence_ns(&stub->net);
+
+    (void) state;
+    assert_false(r2_net_catches_up(&stub->net));
+    stub->time_ns += R2_NS_PER_S;
+    stub->busy = stub->link->lanes[0].conn->worker->worker;
+    for (int i = 0; i < 8; ++i) {
+        assert_true(r2_net_progress(&stub->net) > 0);
+        assert_true(r2_net_catches_up(&stub->net));
+        stub->time_ns += silence_ns / 2;
+    }
+    stub->busy = NULL;
+    r2_net_progress(&stub->net);
+    assert_false(r2_net_catches_up(&stub->net));
+    stub->time_ns += R2_NS_PER_S;
+    r2_net_progress(&stub->net);
+    assert_true(r2_net_catches_up(&stub->net));
+    stub->time_ns += silence_ns;
+    r2_net_progress(&stub->net);
+    assert_true(r2_net_catches_up(&stub->net));
+    stub->time_ns += 1;
+    r2_net_progress(&stub->net);
+    assert_false(r2_net_catches_up(&stub->net));
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +372,7 @@ int main(void)
         cmocka_unit_test(else_nobody_glances),
         cmocka_unit_test(others_cool),
         cmocka_unit_test(who_spins_is_brief),
+        cmocka_unit_test(who_was_away_catches_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,9 +24,13 @@ static world_t t_world;
 
 static void t_fault(fault_kind_t kind, uint32_t host, uint32_t rank)
 {
-    t_world.faults[t_world.fault_count++] =
-        (fault_t){.kind = kind, .host = host, .host_b = 2, .rail = 1, .rank = rank,
-                  .from_ns = t_world.now_ns, .to_ns = R2_NEVER_NS};
+    t_world.faults[t_world.fault_count++] = (fault_t){.kind = kind,
+                                                      .host = host,
+                                                      .host_b = 2,
+                                                      .rail = 1,
+                                                      .rank = rank,
+                                                      .from_ns = t_world.now_ns,
+                                                      .to_ns = R2_NEVER_NS};
 }
 
 static void t_end(void)
@@ -125,18 +129,27 @@ static void t_stand_still(uint64_t for_ms)
     }
 }
 
+/** When nobody gets to run, and how what came meanwhile is read. */
+typedef struct t_late {
+    uint64_t from_ms, to_ms;    /* it begins */
+    uint64_t least_ms, most_ms; /* it lasts */
+    uint32_t reads_max;         /* see world_t */
+    bool reads_unknown;
+} t_late_t;
+
 /*
  * Nobody gets to run for a while in the middle of an investigation. All answers are there when it
- * goes on, past its deadline, and are taken before they are weighed.
+ * goes on, past its deadline or a little before.
  */
-static void late_answers_are_taken_together(void **state)
+static void t_answers_are_late(const t_late_t *late)
 {
     uint32_t found = 0;
 
-    (void) state;
-    for (uint64_t from_ms = 100; from_ms <= 300; from_ms += 10) {
-        for (uint64_t for_ms = 100; for_ms <= 400; for_ms += 20) {
+    for (uint64_t from_ms = late->from_ms; from_ms <= late->to_ms; from_ms += 10) {
+        for (uint64_t for_ms = late->least_ms; for_ms <= late->most_ms; for_ms += 20) {
             world_init(&t_world, T_HOSTS, 1, T_RAILS, 1);
+            t_world.reads_max = late->reads_max;
+            t_world.reads_unknown = late->reads_unknown;
             t_fault(FAULT_NIC, 1, 0);
             world_run(&t_world, from_ms);
             t_stand_still(for_ms);
@@ -153,6 +166,28 @@ static void late_answers_are_taken_together(void **state)
     assert_true(found > 0);
 }
 
+static void late_answers_are_taken_together(void **state)
+{
+    (void) state;
+    t_answers_are_late(&(t_late_t){100, 300, 100, 400, 0, false});
+}
+
+/* They are in sockets, which are read one after another. */
+static void unread_answers_are_awaited(void **state)
+{
+    (void) state;
+    for (uint32_t reads_max = 1; reads_max <= 4; reads_max *= 2) {
+        t_answers_are_late(&(t_late_t){100, 300, 20, 200, reads_max, false});
+    }
+}
+
+/* Nobody knows that they are there, but the process comes later than it wanted to. */
+static void who_is_late_waits_for_answers(void **state)
+{
+    (void) state;
+    t_answers_are_late(&(t_late_t){140, 150, 130, 150, 2, true});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +196,8 @@ int main(void)
         cmocka_unit_test(short_outages_are_forgotten),
         cmocka_unit_test(old_news_are_no_evidence),
         cmocka_unit_test(late_answers_are_taken_together),
+        cmocka_unit_test(unread_answers_are_awaited),
+        cmocka_unit_test(who_is_late_waits_for_answers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
