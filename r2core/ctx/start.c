@@ -183,7 +183,7 @@ static void r2_ctx_real_watch(r2_ctx_real_t *real, const r2_ctx_config_t *config
             "carrier losses are only noticed by timeout (coll_r2_failure_timeout_ms, now %llu): %s",
             (unsigned long long) config->params->failure_timeout_ms, text);
     } else if (!real->tight) {
-        r2_nic_watch_ports(&real->watch, &real->log);
+        r2_nic_watch_ports(&real->watch, r2_clock_system(), &real->log);
     }
 }
 

@@ -52,8 +52,9 @@ typedef struct r2_watched {
 
 /** The watch. Its owner serializes all calls. */
 typedef struct r2_watch {
-    struct nl_sock *sock; /* owned */
-    int epoll_fd;         /* owned: netlink and ports; -1: netlink alone */
+    struct nl_sock *sock;    /* owned */
+    int epoll_fd;            /* owned: netlink and ports; -1: netlink alone */
+    const r2_clock_t *clock; /* of ports. borrowed: outlives it */
     r2_nic_upcalls_t upcalls;
     r2_watch_sync_t sync;
     bool sync_wanted; /* a dump has to be started (again) */
@@ -276,7 +277,7 @@ static uint64_t r2_watch_deadline_ns(void *instance)
 /* A port says that something is another: where it has the NIC's address is read anew, too. */
 static void r2_watch_poll_ports(r2_watch_t *watch)
 {
-    const uint64_t now_ns = r2_now_ns(r2_clock_system());
+    const uint64_t now_ns = r2_now_ns(watch->clock);
 
     for (size_t i = 0; i < watch->count; ++i) {
         r2_watched_t *at = &watch->nics[i];
@@ -388,10 +389,11 @@ static bool r2_watch_gather(r2_watch_t *watch)
     return watch->epoll_fd >= 0;
 }
 
-void r2_nic_watch_ports(r2_nic_watch_t *instance, const r2_log_t *log)
+void r2_nic_watch_ports(r2_nic_watch_t *instance, const r2_clock_t *clock, const r2_log_t *log)
 {
     r2_watch_t *watch = instance->instance;
 
+    watch->clock = clock;
     for (size_t i = 0; i < watch->count; ++i) {
         r2_watched_t *at = &watch->nics[i];
         r2_status_t status = R2_ERR_NO_DESCRIPTORS;

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/logger.h"
 #include "r2/nic.h"
 #include "r2/status.h"
@@ -59,8 +60,9 @@ r2_status_t r2_nic_watch_create(const r2_nic_t *nics, size_t count, r2_nic_watch
 /**
  * Follows the RDMA ports of those NICs that offer RDMA to their peers (`tls`), too, as far as their
  * devices can be opened; the log says of which that is not so. Before fd().
+ * @param clock when devices are tried again. borrowed: outlives the watch.
  */
-void r2_nic_watch_ports(r2_nic_watch_t *watch, const r2_log_t *log);
+void r2_nic_watch_ports(r2_nic_watch_t *watch, const r2_clock_t *clock, const r2_log_t *log);
 void r2_nic_watch_destroy(r2_nic_watch_t *watch);
 
 #endif
