@@ -7,6 +7,7 @@ import re
 
 from faultlab import HOSTS, LAB, LANES, LIVE_S, RAILS, Job, device_bytes, flows, nic, nic_counters
 from labtest import IB, until
+from rail_faults import LONG
 
 CANNOT = r"rail \d \(\S+\) (?:goes by TCP, not|has no IP, and cannot go) by its RDMA device (\S+):"
 
@@ -75,10 +76,10 @@ def test_refused_on_all_hosts():
 
 
 def test_refused_for_a_while():
-    """every other opening of every device fails, by three seeds, until the job runs; of ports
-    without IP one of each host opens: a host that has none left has no path"""
-    rails = 0
-    for seed in range(1, 4):
+    """every other opening of every device fails, by two seeds (long: eight), until the job runs; of
+    ports without IP one of each host opens: a host that has none left has no path"""
+    rails, seeds = 0, 8 if LONG else 2
+    for seed in range(1, seeds + 1):
         for host in range(HOSTS):
             for rail in range(IB, RAILS):
                 refuse(host, rail, "0.5", str(100 * seed + 10 * host + rail))
@@ -95,7 +96,7 @@ def test_refused_for_a_while():
         rails += len(names)
         job.finish()
     assert rails > 0, "no device was refused when it mattered"
-    return ", %d hosts told it in 3 jobs" % rails
+    return ", %d hosts told it in %d jobs" % (rails, seeds)
 
 
 def test_refused_after_the_start():

@@ -203,7 +203,7 @@ def objects(tls, ranks):
     job = subprocess.Popen(
         [R2LAB, "run", "--name", LAB, "--timeout", "60", "--p2p", "mgmt", "--ppn", str(ranks),
          "-n", str(2 * ranks), BUILD + "/bench/osu/r2_bench", "alltoall", "-m", "65536:65536",
-         "--seconds", "0.8", "-x", "3", "-c"], stdout=subprocess.PIPE, text=True,
+         "--seconds", "0.4", "-x", "3", "-c"], stdout=subprocess.PIPE, text=True,
         stderr=subprocess.STDOUT,
         env={**os.environ, "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": tls})
     try:
@@ -256,14 +256,14 @@ def steady(put):
     job = subprocess.Popen(
         [R2LAB, "run", "--name", LAB, "--timeout", "80", "--p2p", "mgmt", "-n", "2", "--map-by",
          "node", "--host", "%s-h0:2,%s-h1:2" % (LAB, LAB), "--mca", "coll_r2_put", put,
-         BUILD + "/bench/osu/r2_bench", "allreduce", "-m", "4194304:4194304", "--seconds", "6",
+         BUILD + "/bench/osu/r2_bench", "allreduce", "-m", "4194304:4194304", "--seconds", "3",
          "-x", "3"], stdout=subprocess.PIPE, text=True, stderr=subprocess.STDOUT,
         env={**os.environ, "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": "rc"})
     packets = {}    # by registrations so far
     while job.poll() is None:
         now = all_of("h0")
         packets.setdefault(now["registered"], []).append(now["sent"])
-        time.sleep(0.2)
+        time.sleep(0.1)
     said = job.communicate()[0]
     assert job.returncode == 0, said[-2000:]
     longest = max(sent[-1] - sent[0] for sent in packets.values())
