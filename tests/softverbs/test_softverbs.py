@@ -246,18 +246,29 @@ def all_of(host):
 
 def test_registrations():
     """in steady state a call registers nothing, whether its messages are put or not"""
-    return steady("0") + "; put" + steady("1")
+    return most_without("0") + "; put" + most_without("1")
 
 
-def steady(put):
+def most_without(put):
+    """A machine that is busy grows pools later, and has more time for it."""
+    for seconds in (2.5, 10):
+        registered, longest, whole = steady(put, seconds)
+        if 2 * longest > whole:
+            break
+    assert registered > 0 and 2 * longest > whole > 10000, (registered, longest, whole)
+    return " %d registered; 0 while %d of %d packets were sent" % (registered, longest, whole)
+
+
+def steady(put, seconds):
     """What a host registers while a job repeats a call: at first memory and pools of UCX, which
-    grow with what waits, and then nothing."""
+    grow with what waits, and then nothing. Returns how many, the most packets that were sent
+    without any, and all packets."""
     before = all_of("h0")
     job = subprocess.Popen(
         [R2LAB, "run", "--name", LAB, "--timeout", "80", "--p2p", "mgmt", "-n", "2", "--map-by",
          "node", "--host", "%s-h0:2,%s-h1:2" % (LAB, LAB), "--mca", "coll_r2_put", put,
-         BUILD + "/bench/osu/r2_bench", "allreduce", "-m", "4194304:4194304", "--seconds", "3",
-         "-x", "3"], stdout=subprocess.PIPE, text=True, stderr=subprocess.STDOUT,
+         BUILD + "/bench/osu/r2_bench", "allreduce", "-m", "4194304:4194304", "--seconds",
+         str(seconds), "-x", "3"], stdout=subprocess.PIPE, text=True, stderr=subprocess.STDOUT,
         env={**os.environ, "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": "rc"})
     packets = {}    # by registrations so far
     while job.poll() is None:
@@ -268,9 +279,7 @@ def steady(put):
     assert job.returncode == 0, said[-2000:]
     longest = max(sent[-1] - sent[0] for sent in packets.values())
     whole = all_of("h0")["sent"] - before["sent"]
-    assert max(packets) > before["registered"] and 2 * longest > whole > 10000, (whole, packets)
-    return " %d registered; 0 while %d of %d packets were sent" % (
-        max(packets) - before["registered"], longest, whole)
+    return max(packets) - before["registered"], longest, whole
 
 
 def copies(**env):
