@@ -7,9 +7,8 @@
  *
  * By name alone: case "rails" has a line for each of many rounds, in which rails may fail; in
  * "ended" and "killed" spawned jobs are disconnected, and gone, before this one goes on.
- *
- * Usage: dynamic [CASE...] [hosts=LIST]. Spawned processes are started with the words that
- * tell them what they are: on these hosts (as MPI_Comm_spawn's "host"), one on each in turn.
+ * Usage: dynamic [CASE...] [hosts=LIST] [program=FILE]. Words tell spawned processes what they
+ * are: on these hosts (as MPI_Comm_spawn's "host"), one on each in turn; FILE starts this program.
  */
 #include <arpa/inet.h>
 #include <mpi.h>
@@ -418,7 +417,9 @@ static int options(int argc, char **argv)
     int left = 1;
 
     for (int i = 1; i < argc; ++i) {
-        if (0 == strncmp(argv[i], "hosts=", 6)) {
+        if (0 == strncmp(argv[i], "program=", 8)) {
+            program = argv[i] + 8;
+        } else if (0 == strncmp(argv[i], "hosts=", 6)) {
             MPI_Info_create(&where);
             MPI_Info_set(where, "host", argv[i] + 6);
             MPI_Info_set(where, "map_by", "node");
