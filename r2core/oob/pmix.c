@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "oob/pmix_value.h"
 
 /*
@@ -167,19 +166,4 @@ void r2_oob_pmix_destroy(r2_oob_t *oob_at)
     free(oob);
     oob_at->instance = NULL;
     oob_at->ops = NULL;
-}
-
-/** "4.2.2" out of a text such as "OpenPMIx 4.2.2 (PMIx Standard: ...)". */
-const char *r2_oob_pmix_version(void)
-{
-    static char version[32];
-    const char *text = PMIx_Get_version();
-    const char *digits = strpbrk(text, "0123456789");
-
-    if (NULL == digits) {
-        return text;
-    }
-    snprintf(version, sizeof(version), "%.*s",
-             (int) r2_min(strcspn(digits, ", ("), sizeof(version) - 1), digits);
-    return version;
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "oob/oob.h"
 #include "oob/pmix_event.h"
 
@@ -22,6 +23,21 @@
  * PRRTE does not tell its version. From 3.0.1 on it tells jobs their session (until 3.0.11, and
  * again from 4), and with PMIx 5 there is no older one.
  */
+
+/** "4.2.2" out of a text such as "OpenPMIx 4.2.2 (PMIx Standard: ...)". */
+const char *r2_oob_pmix_version(void)
+{
+    static char version[32];
+    const char *text = PMIx_Get_version();
+    const char *digits = strpbrk(text, "0123456789");
+
+    if (NULL == digits) {
+        return text;
+    }
+    snprintf(version, sizeof(version), "%.*s",
+             (int) r2_min(strcspn(digits, ", ("), sizeof(version) - 1), digits);
+    return version;
+}
 
 /** A value that is here since PMIx_Init(). NULL: none; else the caller releases it. */
 static pmix_value_t *r2_server_value(const pmix_proc_t *proc, const char *name)
