@@ -382,9 +382,8 @@ static r2_status_t r2_ctx_real_make(r2_ctx_real_t *real, const r2_ctx_config_t *
             R2_ERR_DECLINED == status);
 
         if (NULL == ctx) { /* nothing was published: the others of a job take it for a no */
-            const bool silent =
-                real->pair &&
-                (R2_OK != told || (NULL == real->oob.ops && !r2_ctx_is_strange(status)));
+            const bool unknown = !r2_ctx_is_strange(status) && R2_ERR_PEER_GONE != status;
+            const bool silent = real->pair && (R2_OK != told || (NULL == real->oob.ops && unknown));
 
             r2_ctx_real_free(real);
             return silent ? R2_ERR_UNTOLD : status;
@@ -447,6 +446,9 @@ r2_status_t r2_ctx_decline(const r2_ctx_config_t *config, const char *why)
         status = r2_ctx_real_refuse(real, config, parts.host_name, why, real->pair);
     }
     r2_ctx_real_free(real);
+    if (R2_ERR_PEER_GONE == status) {
+        return status;
+    }
     return R2_OK == status || r2_ctx_is_strange(status) ? R2_OK : R2_ERR_UNTOLD;
 }
 

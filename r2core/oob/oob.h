@@ -61,7 +61,7 @@ void r2_oob_pmix_destroy(r2_oob_t *oob);
  * at a time.
  * @param other copied.
  * @return R2_OK, R2_ERR_UNSUPPORTED (no PMIx server), R2_ERR_NOT_FOUND (it knows no such job),
- * R2_ERR_NO_MEMORY.
+ * R2_ERR_PEER_GONE (the job has ended), R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_oob_pair_create(const char *other, r2_oob_t *oob_p);
 void r2_oob_pair_destroy(r2_oob_t *oob);
@@ -72,15 +72,17 @@ bool r2_oob_pair_leads(const r2_oob_t *oob);
 /**
  * What a process of the other job has published for its own. Any thread; asks the launcher, which
  * may take seconds. @param rank in the other job.
- * @param blob_p R2_OOB_BLOB_MAX bytes. @return as lookup() of a job.
+ * @param blob_p R2_OOB_BLOB_MAX bytes. @return as lookup() of a job; R2_ERR_PEER_GONE: it has
+ * published nothing, and its job has ended; R2_ERR_AGAIN: nothing, and it seems about to end.
  */
 r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p);
-/** What it has published for this job. Else as r2_oob_pair_home(). */
+/** What it has published for this job. @return as lookup() of a job. Else as
+ * r2_oob_pair_home(). */
 r2_status_t r2_oob_pair_ask(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p);
 /** Has the other job ended, by the launcher's word? false also where the launcher does not tell
  * (all but PRRTE). Any thread. */
 bool r2_oob_pair_other_ended(const r2_oob_t *oob);
-/** The key of both jobs, of R2_JOB_KEY_BYTES. Else as r2_oob_pair_home(). */
+/** The key of both jobs, of R2_JOB_KEY_BYTES. Else as r2_oob_pair_ask(). */
 r2_status_t r2_oob_pair_ask_key(const r2_oob_t *oob, uint8_t *key_p);
 /** Keeps the key for job_key(). */
 void r2_oob_pair_keep_key(r2_oob_t *oob, const uint8_t *key);

@@ -229,13 +229,31 @@ bool r2_oob_pair_leads(const r2_oob_t *oob)
     return 0 == ((const r2_oob_pair_t *) oob->instance)->self.rank;
 }
 
+/* The launcher has nothing of it. It says so, too, when a job has ended, some time before it tells
+ * of the end; of a process of another host its server there would not answer. */
+static r2_status_t r2_pair_has_nothing(const r2_oob_t *oob, uint32_t rank)
+{
+    const r2_oob_pair_t *pair = oob->instance;
+    r2_status_t status;
+
+    if (r2_oob_pair_other_ended(oob)) {
+        return R2_ERR_PEER_GONE;
+    }
+    status =
+        r2_pmix_is_local(&pair->other, rank) ? r2_pmix_ask_after(pair->other.nspace, rank) : R2_OK;
+    return R2_OK == status || R2_ERR_UNSUPPORTED == status ? R2_ERR_NOT_FOUND : status;
+}
+
 r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p)
 {
     const r2_oob_pair_t *pair = oob->instance;
+    r2_status_t status;
 
-    return rank >= pair->other.size ? R2_ERR_NOT_FOUND
-                                    : r2_pmix_get(&pair->other, rank, R2_PMIX_BLOB_KEY, blob_p,
-                                                  R2_OOB_BLOB_MAX, bytes_p);
+    if (rank >= pair->other.size) {
+        return R2_ERR_NOT_FOUND;
+    }
+    status = r2_pmix_get(&pair->other, rank, R2_PMIX_BLOB_KEY, blob_p, R2_OOB_BLOB_MAX, bytes_p);
+    return R2_ERR_NOT_FOUND == status ? r2_pair_has_nothing(oob, rank) : status;
 }
 
 r2_status_t r2_oob_pair_ask(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p)

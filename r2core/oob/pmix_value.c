@@ -16,74 +16,33 @@
 
 #include "base/util.h"
 #include "oob/oob.h"
+#include "oob/pmix_event.h"
 
-/** A value that the launcher gave the whole job. NULL: none. The caller releases it. */
-static pmix_value_t *r2_pmix_job_value(const char *nspace, const char *name)
+/** Copies a byte object, a number, or a text with its end. @return R2_OK or R2_ERR_WIRE (another
+ * type, too long). */
+static r2_status_t r2_pmix_copy(const pmix_value_t *value, pmix_data_type_t type, void *to,
+                                size_t space, size_t *bytes_p)
 {
-    pmix_proc_t job;
-    pmix_value_t *value = NULL;
+    const void *from = value->data.bo.bytes;
+    size_t bytes = value->data.bo.size;
 
-    PMIX_LOAD_PROCID(&job, nspace, PMIX_RANK_WILDCARD);
-    return PMIX_SUCCESS == PMIx_Get(&job, name, NULL, 0, &value) ? value : NULL;
-}
-
-/** Number of processes of the job. 0: not known. */
-static uint32_t r2_pmix_job_size(const char *nspace)
-{
-    pmix_value_t *value = r2_pmix_job_value(nspace, PMIX_JOB_SIZE);
-    uint32_t size = 0;
-
-    if (NULL != value) {
-        size = PMIX_UINT32 == value->type ? value->data.uint32 : 0;
-        PMIX_VALUE_RELEASE(value);
-    }
-    return size;
-}
-
-/** Ranks of this host, comma separated. @return owned by the caller; NULL: not known. */
-static char *r2_pmix_job_locals(const char *nspace)
-{
-    pmix_value_t *value = r2_pmix_job_value(nspace, PMIX_LOCAL_PEERS);
-    char *locals = NULL;
-
-    if (NULL != value) {
-        if (PMIX_STRING == value->type && NULL != value->data.string) {
-            locals = strdup(value->data.string);
-        }
-        PMIX_VALUE_RELEASE(value);
-    }
-    return locals;
-}
-
-r2_status_t r2_pmix_job_open(const char *nspace, r2_pmix_job_t *job_p)
-{
-    PMIX_LOAD_NSPACE(job_p->nspace, nspace);
-    job_p->locals = NULL;
-    job_p->size = r2_pmix_job_size(job_p->nspace);
-    if (0 == job_p->size) {
-        return R2_ERR_NOT_FOUND;
-    }
-    job_p->locals = r2_pmix_job_locals(job_p->nspace);
-    return R2_OK;
-}
-
-void r2_pmix_job_close(r2_pmix_job_t *job)
-{
-    free(job->locals);
-    job->locals = NULL;
-}
-
-/** Copies a byte object. @return R2_OK or R2_ERR_WIRE (another type, too long). */
-static r2_status_t r2_pmix_copy(const pmix_value_t *value, void *to, size_t space, size_t *bytes_p)
-{
-    if (PMIX_BYTE_OBJECT != value->type || value->data.bo.size > space ||
-        (NULL == value->data.bo.bytes && value->data.bo.size > 0)) {
+    if (type != value->type) {
         return R2_ERR_WIRE;
     }
-    if (value->data.bo.size > 0) {
-        memcpy(to, value->data.bo.bytes, value->data.bo.size);
+    if (PMIX_UINT32 == type) {
+        from = &value->data.uint32;
+        bytes = sizeof(value->data.uint32);
+    } else if (PMIX_STRING == type) {
+        from = value->data.string;
+        bytes = NULL == from ? 1 : strlen(from) + 1;
     }
-    *bytes_p = value->data.bo.size;
+    if (bytes > space || (NULL == from && bytes > 0)) {
+        return R2_ERR_WIRE;
+    }
+    if (bytes > 0) {
+        memcpy(to, from, bytes);
+    }
+    *bytes_p = bytes;
     return R2_OK;
 }
 
@@ -119,7 +78,7 @@ static r2_status_t r2_pmix_get_own(const pmix_proc_t *proc, const char *name, vo
     if (R2_OK == status && NULL == value) {
         status = R2_ERR_SYSTEM;
     } else if (R2_OK == status) {
-        status = r2_pmix_copy(value, to, space, bytes_p);
+        status = r2_pmix_copy(value, PMIX_BYTE_OBJECT, to, space, bytes_p);
     }
     if (NULL != value) {
         PMIX_VALUE_RELEASE(value);
@@ -143,8 +102,11 @@ typedef struct r2_pmix_request {
     uint8_t answer[R2_OOB_BLOB_MAX];
     /* what was asked: the library may read it until it answers, which may be after our own limit */
     pmix_proc_t proc;
+    pmix_data_type_t type;
     char name[PMIX_MAX_KEYLEN + 1];
+    char *names[2];
     pmix_info_t info[2];
+    pmix_query_t query;
 } r2_pmix_request_t;
 
 static void r2_pmix_request_free(r2_pmix_request_t *request)
@@ -155,26 +117,32 @@ static void r2_pmix_request_free(r2_pmix_request_t *request)
     free(request);
 }
 
-/** Called by PMIx's thread: copies and returns. */
-static void r2_pmix_answered(pmix_status_t rc, pmix_value_t *value, void *arg)
+/** The mutex is held, and released here. */
+static void r2_pmix_request_answer(r2_pmix_request_t *request, r2_status_t status)
 {
-    r2_pmix_request_t *request = arg;
-    bool left;
+    const bool left = request->left;
 
-    pthread_mutex_lock(&request->mutex);
-    if (PMIX_SUCCESS == rc && NULL != value) {
-        request->status =
-            r2_pmix_copy(value, request->answer, sizeof(request->answer), &request->bytes);
-    } else {
-        request->status = PMIX_SUCCESS == rc ? R2_ERR_SYSTEM : r2_pmix_status(rc);
-    }
+    request->status = status;
     request->answered = true;
-    left = request->left;
     pthread_cond_signal(&request->changed);
     pthread_mutex_unlock(&request->mutex);
     if (left) {
         r2_pmix_request_free(request);
     }
+}
+
+/** Called by PMIx's thread: copies and returns. */
+static void r2_pmix_answered(pmix_status_t rc, pmix_value_t *value, void *arg)
+{
+    r2_pmix_request_t *request = arg;
+    r2_status_t status = PMIX_SUCCESS == rc ? R2_ERR_SYSTEM : r2_pmix_status(rc);
+
+    pthread_mutex_lock(&request->mutex);
+    if (PMIX_SUCCESS == rc && NULL != value) {
+        status = r2_pmix_copy(value, request->type, request->answer, sizeof(request->answer),
+                              &request->bytes);
+    }
+    r2_pmix_request_answer(request, status);
 }
 
 static r2_pmix_request_t *r2_pmix_request_new(void)
@@ -214,8 +182,10 @@ static r2_status_t r2_pmix_request_wait(r2_pmix_request_t *request, void *to, si
         if (R2_OK == status && request->bytes > space) {
             status = R2_ERR_WIRE;
         }
-        if (R2_OK == status) {
+        if (R2_OK == status && request->bytes > 0) {
             memcpy(to, request->answer, request->bytes);
+        }
+        if (R2_OK == status) {
             *bytes_p = request->bytes;
         }
     }
@@ -225,6 +195,23 @@ static r2_status_t r2_pmix_request_wait(r2_pmix_request_t *request, void *to, si
         r2_pmix_request_free(request);
     }
     return status;
+}
+
+/** The request is gone afterwards. */
+static r2_status_t r2_pmix_request_ask(r2_pmix_request_t *request, size_t count, void *to,
+                                       size_t space, size_t *bytes_p)
+{
+    static int seconds = R2_PMIX_WAIT_S;
+    pmix_status_t rc;
+
+    PMIX_INFO_LOAD(&request->info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
+    rc =
+        PMIx_Get_nb(&request->proc, request->name, request->info, count, r2_pmix_answered, request);
+    if (PMIX_SUCCESS != rc) {
+        r2_pmix_request_free(request);
+        return r2_pmix_status(rc);
+    }
+    return r2_pmix_request_wait(request, to, space, bytes_p);
 }
 
 /**
@@ -237,26 +224,155 @@ static r2_status_t r2_pmix_get_from(const pmix_proc_t *proc, const char *name,
                                     const char *directive, void *to, size_t space, size_t *bytes_p)
 {
     r2_pmix_request_t *request = r2_pmix_request_new();
-    int seconds = R2_PMIX_WAIT_S;
     bool yes = true;
-    pmix_status_t rc;
 
     if (NULL == request) {
         return R2_ERR_NO_MEMORY;
     }
-    PMIX_INFO_LOAD(&request->info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
     PMIX_INFO_LOAD(&request->info[1], directive, &yes, PMIX_BOOL);
     request->proc = *proc;
+    request->type = PMIX_BYTE_OBJECT;
     snprintf(request->name, sizeof(request->name), "%s", name);
-    rc = PMIx_Get_nb(&request->proc, request->name, request->info, 2, r2_pmix_answered, request);
-    if (PMIX_SUCCESS != rc) {
-        r2_pmix_request_free(request);
-        return r2_pmix_status(rc);
-    }
-    return r2_pmix_request_wait(request, to, space, bytes_p);
+    return r2_pmix_request_ask(request, 2, to, space, bytes_p);
 }
 
-static bool r2_pmix_is_local(const r2_pmix_job_t *job, uint32_t rank)
+/** What the launcher has told of a whole job. */
+static r2_status_t r2_pmix_job_value(const char *nspace, const char *name, pmix_data_type_t type,
+                                     void *to, size_t space)
+{
+    r2_pmix_request_t *request = r2_pmix_request_new();
+    size_t bytes;
+
+    if (NULL == request) {
+        return R2_ERR_NO_MEMORY;
+    }
+    PMIX_LOAD_PROCID(&request->proc, nspace, PMIX_RANK_WILDCARD);
+    request->type = type;
+    snprintf(request->name, sizeof(request->name), "%s", name);
+    return r2_pmix_request_ask(request, 1, to, space, &bytes);
+}
+
+/** By the launcher's table of the job's processes, in which a process may be on its way out, or
+ * have no state. */
+static r2_status_t r2_pmix_state_of(const pmix_info_t *info, size_t count, uint32_t rank)
+{
+    const pmix_data_array_t *table =
+        1 == count && PMIX_DATA_ARRAY == info->value.type ? info->value.data.darray : NULL;
+    const pmix_proc_info_t *row = NULL;
+
+    if (NULL == table || PMIX_PROC_INFO != table->type) {
+        return R2_ERR_UNSUPPORTED;
+    }
+    for (size_t i = 0; NULL == row && i < table->size; ++i) {
+        const pmix_proc_info_t *at = (const pmix_proc_info_t *) table->array + i;
+
+        row = rank == at->proc.rank ? at : NULL;
+    }
+    if (NULL == row) {
+        return R2_ERR_AGAIN;
+    }
+    return PMIX_PROC_STATE_RUNNING == row->state || PMIX_PROC_STATE_CONNECTED == row->state
+               ? R2_OK
+               : R2_ERR_AGAIN;
+}
+
+/** Called by PMIx's thread: looks and returns. */
+static void r2_pmix_table_answered(pmix_status_t rc, pmix_info_t *info, size_t count, void *arg,
+                                   pmix_release_cbfunc_t release, void *release_arg)
+{
+    r2_pmix_request_t *request = arg;
+    r2_status_t status = R2_ERR_UNSUPPORTED;
+
+    if (PMIX_SUCCESS == rc) {
+        status = r2_pmix_state_of(info, count, request->proc.rank);
+    } else if (PMIX_ERR_NOT_FOUND == rc) {
+        status = R2_ERR_PEER_GONE;
+    }
+    if (NULL != release) {
+        release(release_arg);
+    }
+    pthread_mutex_lock(&request->mutex);
+    r2_pmix_request_answer(request, status);
+}
+
+r2_status_t r2_pmix_ask_after(const char *nspace, uint32_t rank)
+{
+    r2_pmix_request_t *request;
+    char server[64];
+    size_t bytes;
+
+    if (R2_PMIX_SERVER_CARRIES != r2_pmix_server_find(server, sizeof(server))) {
+        return R2_ERR_UNSUPPORTED;
+    }
+    request = r2_pmix_request_new();
+    if (NULL == request) {
+        return R2_ERR_NO_MEMORY;
+    }
+    PMIX_LOAD_PROCID(&request->proc, nspace, rank);
+    snprintf(request->name, sizeof(request->name), "%s", PMIX_QUERY_PROC_TABLE);
+    request->names[0] = request->name;
+    PMIX_LOAD_KEY(request->info[0].key, PMIX_NSPACE);
+    request->info[0].value.type = PMIX_STRING;
+    request->info[0].value.data.string = request->proc.nspace;
+    request->query =
+        (pmix_query_t){.keys = request->names, .qualifiers = request->info, .nqual = 1};
+    if (PMIX_SUCCESS != PMIx_Query_info_nb(&request->query, 1, r2_pmix_table_answered, request)) {
+        r2_pmix_request_free(request);
+        return R2_ERR_UNSUPPORTED;
+    }
+    return r2_pmix_request_wait(request, NULL, 0, &bytes);
+}
+
+/** PRRTE never answers who asks for a job that has ended. */
+static r2_status_t r2_pmix_job_size(const char *nspace, uint32_t *size_p)
+{
+    r2_status_t status;
+
+    do {
+        status = r2_pmix_job_value(nspace, PMIX_JOB_SIZE, PMIX_UINT32, size_p, sizeof(*size_p));
+        if (R2_ERR_TIMEOUT == status && R2_ERR_PEER_GONE == r2_pmix_ask_after(nspace, 0)) {
+            return R2_ERR_PEER_GONE;
+        }
+    } while (R2_ERR_TIMEOUT == status);
+    if (R2_OK == status && *size_p > 0) {
+        return R2_OK;
+    }
+    return R2_ERR_NO_MEMORY == status ? status : R2_ERR_NOT_FOUND;
+}
+
+/** Ranks of this host, comma separated. @return owned by the caller; NULL: not known. */
+static char *r2_pmix_job_locals(const char *nspace)
+{
+    char *locals = malloc(R2_OOB_BLOB_MAX);
+
+    if (NULL != locals && R2_OK != r2_pmix_job_value(nspace, PMIX_LOCAL_PEERS, PMIX_STRING, locals,
+                                                     R2_OOB_BLOB_MAX)) {
+        free(locals);
+        locals = NULL;
+    }
+    return locals;
+}
+
+r2_status_t r2_pmix_job_open(const char *nspace, r2_pmix_job_t *job_p)
+{
+    r2_status_t status;
+
+    PMIX_LOAD_NSPACE(job_p->nspace, nspace);
+    job_p->locals = NULL;
+    status = r2_pmix_job_size(job_p->nspace, &job_p->size);
+    if (R2_OK == status) {
+        job_p->locals = r2_pmix_job_locals(job_p->nspace);
+    }
+    return status;
+}
+
+void r2_pmix_job_close(r2_pmix_job_t *job)
+{
+    free(job->locals);
+    job->locals = NULL;
+}
+
+bool r2_pmix_is_local(const r2_pmix_job_t *job, uint32_t rank)
 {
     for (const char *at = job->locals; NULL != at; at = strchr(at, ',')) {
         at += ',' == *at ? 1 : 0;

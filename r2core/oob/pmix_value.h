@@ -8,6 +8,7 @@
 #define R2_OOB_PMIX_VALUE_H
 
 #include <pmix.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,9 +26,22 @@ typedef struct r2_pmix_job {
     char *locals; /* owned: ranks on this host, "0,2"; NULL: not known */
 } r2_pmix_job_t;
 
-/** @return R2_OK, R2_ERR_NOT_FOUND: the server does not know the job. */
+/** Waits as long as the server does not answer, but for a job that has ended (r2_pmix_ask_after()).
+ * @return R2_OK, R2_ERR_NOT_FOUND: the server does not know the job; R2_ERR_PEER_GONE,
+ * R2_ERR_NO_MEMORY. */
 r2_status_t r2_pmix_job_open(const char *nspace, r2_pmix_job_t *job_p);
 void r2_pmix_job_close(r2_pmix_job_t *job);
+/** Is it a process of this host? */
+bool r2_pmix_is_local(const r2_pmix_job_t *job, uint32_t rank);
+
+/**
+ * Whether a process of another job lives, by this host's server. Of processes of other hosts it
+ * may know that they were started.
+ * @return R2_OK: it does; R2_ERR_PEER_GONE: its job has ended; R2_ERR_AGAIN: neither, as of a
+ * process that is about to end; R2_ERR_UNSUPPORTED: this server does not tell; R2_ERR_TIMEOUT,
+ * R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_pmix_ask_after(const char *nspace, uint32_t rank);
 
 /**
  * A value of a process, after the launcher's fence. The fence normally brought it here; if not

@@ -7,6 +7,8 @@
  * With R2_TEST_PUBLISHES=pair no process can tell another job of itself, instead.
  * With R2_TEST_LATE_S=N the launcher does not answer within its limit, for N seconds from the first
  * question on, what the process asks of another job; then R2_TEST_ERRORS_S seconds by errors.
+ * With R2_TEST_HELD_S=N the first question for what another job published is asked N seconds late.
+ * With R2_TEST_MUTE nobody answers how large another job is.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
@@ -15,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef pmix_status_t (*get_fn_t)(const pmix_proc_t *proc, const char key[],
                                   const pmix_info_t info[], size_t ninfo, pmix_value_t **val);
@@ -46,15 +49,38 @@ static long now_s(void)
     return now.tv_sec;
 }
 
+static bool is_other_job(const pmix_proc_t *proc)
+{
+    const char *self = getenv("PMIX_NAMESPACE");
+
+    return NULL != self && NULL != proc && 0 != strcmp(self, proc->nspace);
+}
+
+static void hold(const pmix_proc_t *proc, const char *key)
+{
+    static bool held;
+    const long seconds = seconds_of("R2_TEST_HELD_S");
+
+    if (seconds > 0 && !held && is_other_job(proc) && NULL != key && 0 == strcmp(key, "r2.blob")) {
+        held = true;
+        sleep((unsigned) seconds);
+    }
+}
+
+static bool is_mute(const pmix_proc_t *proc, const char *key)
+{
+    return NULL != getenv("R2_TEST_MUTE") && is_other_job(proc) && NULL != key &&
+           0 == strcmp(key, PMIX_JOB_SIZE);
+}
+
 /* PMIX_SUCCESS: it is asked. */
 static pmix_status_t answer_of_other_job(const pmix_proc_t *proc, const char *key)
 {
     static long first;
-    const char *self = getenv("PMIX_NAMESPACE");
     const long late = seconds_of("R2_TEST_LATE_S"), errors = seconds_of("R2_TEST_ERRORS_S");
     long passed;
 
-    if (0 != strncmp(key, "r2.", 3) || NULL == self || 0 == strcmp(self, proc->nspace)) {
+    if (0 != strncmp(key, "r2.", 3) || !is_other_job(proc)) {
         return PMIX_SUCCESS;
     }
     first = 0 == first ? now_s() : first;
@@ -97,6 +123,10 @@ PMIX_EXPORT pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[],
     get_fn_t next = (get_fn_t) (uintptr_t) dlsym(RTLD_NEXT, "PMIx_Get");
     const pmix_status_t rc = answer(proc, key);
 
+    while (is_mute(proc, key)) {
+        pause();
+    }
+    hold(proc, key);
     return PMIX_SUCCESS == rc ? next(proc, key, info, ninfo, val) : rc;
 }
 
@@ -107,5 +137,9 @@ PMIX_EXPORT pmix_status_t PMIx_Get_nb(const pmix_proc_t *proc, const char key[],
     get_nb_fn_t next = (get_nb_fn_t) (uintptr_t) dlsym(RTLD_NEXT, "PMIx_Get_nb");
     const pmix_status_t rc = answer(proc, key);
 
+    if (is_mute(proc, key)) {
+        return PMIX_SUCCESS;
+    }
+    hold(proc, key);
     return PMIX_SUCCESS == rc ? next(proc, key, info, ninfo, cbfunc, cbdata) : rc;
 }

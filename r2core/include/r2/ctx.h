@@ -61,7 +61,8 @@ typedef struct r2_ctx_config {
  * After an error the whole job does without r2, which rank 0 has logged, unless there is no PMIx.
  * @return R2_OK, R2_ERR_PARAM, R2_ERR_UNSUPPORTED (not launched by PMIx), R2_ERR_NOT_FOUND (no
  * NIC), R2_ERR_DECLINED (not for this host), R2_ERR_SYSTEM, R2_ERR_NO_MEMORY; R2_ERR_UNTOLD: the
- * others count on this process, and could not be told that it takes no part: the job has to end.
+ * others count on this process, and could not be told that it takes no part: the job has to end;
+ * R2_ERR_PEER_GONE: the other job has ended.
  */
 R2_EXPORT r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
                                     size_t text_bytes);
@@ -129,7 +130,8 @@ R2_EXPORT uint32_t r2_ctx_other_rank(const r2_ctx_t *ctx, uint32_t rank);
  * change. So who asks until there is an answer uses r2 exactly if the other one does.
  * @param rank in its own job.
  * @return R2_OK; R2_ERR_UNSUPPORTED: it does without; R2_ERR_AGAIN: it has said nothing so far, or
- * the launcher not in time; R2_ERR_NO_MEMORY; others: the launcher does not answer.
+ * the launcher not in time; R2_ERR_PEER_GONE: its job has ended, and it has said nothing;
+ * R2_ERR_NO_MEMORY; others: the launcher does not answer.
  */
 R2_EXPORT r2_status_t r2_ctx_meet(r2_ctx_t *ctx, uint32_t rank);
 /** Has the other job ended, by the launcher's word? Who has said nothing then will not. false also
@@ -143,7 +145,8 @@ R2_EXPORT r2_status_t r2_ctx_let_in(r2_ctx_t *ctx);
 R2_EXPORT void r2_ctx_meet_callers(r2_ctx_t *ctx);
 /**
  * Instead of r2_ctx_create() for another job: tells its processes that this one does without.
- * @return R2_OK; R2_ERR_UNTOLD: they would wait for its word for ever, it has to end.
+ * @return R2_OK; R2_ERR_UNTOLD: they would wait for its word for ever, it has to end;
+ * R2_ERR_PEER_GONE: the other job has ended.
  */
 R2_EXPORT r2_status_t r2_ctx_refuse_job(const r2_ctx_config_t *config, const char *why);
 

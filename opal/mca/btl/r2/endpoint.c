@@ -113,7 +113,8 @@ static bool r2_add_has_answer(const r2_adding_t *one)
 }
 
 /* What it said before its job ended counts, so it is asked once more then. It says nothing after
- * that, and a launcher that is asked for it may take its whole limit. */
+ * that, and a launcher that is asked for it may take its whole limit. Nobody else reaches it
+ * either: Open MPI's transports ask the launcher for its address, without a limit. */
 static void r2_add_ask_one(r2_adding_t *one)
 {
     if (one->ended) {
@@ -121,6 +122,10 @@ static void r2_add_ask_one(r2_adding_t *one)
     }
     one->ended = r2_ctx_other_ended(one->job->ctx);
     one->status = r2_ctx_meet(one->job->ctx, (uint32_t) one->proc->proc_name.vpid);
+    one->ended = one->ended || R2_ERR_PEER_GONE == one->status;
+    if (one->ended && R2_OK != one->status) {
+        one->status = R2_ERR_PEER_GONE;
+    }
     if (r2_add_has_answer(one) || R2_ERR_AGAIN == one->status) {
         one->errs_since = 0;
     } else if (0 == one->errs_since) {

@@ -68,7 +68,8 @@ static void r2_job_end(mca_btl_r2_job_t *job)
 }
 
 /* What a job of its own would ask for, but files: these are of this job. @return R2_OK, with a
- * context or without; R2_ERR_UNTOLD: the other job would wait for this process. */
+ * context or without; R2_ERR_UNTOLD: the other job would wait for this process; R2_ERR_PEER_GONE:
+ * it has ended. */
 static r2_status_t r2_job_connect(mca_btl_r2_job_t *job, const char *name, bool wanted)
 {
     const mca_btl_r2_component_t *component = &mca_btl_r2_component;
@@ -89,7 +90,8 @@ static r2_status_t r2_job_connect(mca_btl_r2_job_t *job, const char *name, bool 
     }
     status = r2_ctx_create(&config, &job->ctx, text, sizeof(text));
     if (R2_OK != status) {
-        return R2_ERR_UNTOLD == status ? status : R2_OK; /* which has told */
+        return R2_ERR_UNTOLD == status || R2_ERR_PEER_GONE == status ? status
+                                                                     : R2_OK; /* which has told */
     }
     (void) r2_ctx_let_in(job->ctx); /* without: where the first is met */
     return R2_OK == mca_btl_r2_job_open(job) ? R2_OK : R2_ERR_UNTOLD;
@@ -204,13 +206,18 @@ static mca_btl_r2_job_t *r2_job_add(opal_jobid_t id, const char *name, mca_btl_r
                                     bool wanted)
 {
     mca_btl_r2_job_t *job = calloc(1, sizeof(*job));
+    r2_status_t status;
 
     if (NULL == job) {
         return NULL;
     }
     job->id = id;
-    if (R2_OK != r2_job_connect(job, name, wanted)) {
-        mca_btl_r2_abort("another job waits for its word whether it uses btl/r2", R2_ERR_UNTOLD);
+    status = r2_job_connect(job, name, wanted);
+    if (R2_OK != status) {
+        mca_btl_r2_abort(R2_ERR_PEER_GONE == status
+                             ? "a job that was to connect has ended"
+                             : "another job waits for its word whether it uses btl/r2",
+                         status);
         r2_job_end(job);
         mca_btl_r2_job_close(job);
         free(job);
