@@ -163,13 +163,45 @@ static void r2_pair_free(r2_oob_pair_t *oob)
     free(oob);
 }
 
+static bool r2_pair_has_ended(r2_oob_pair_t *pair)
+{
+    r2_pmix_parcel_t *parcel, *next, *parcels;
+
+    if (NULL == pair->end) {
+        return false;
+    }
+    parcels = r2_pmix_port_empty(pair->end);
+    if (NULL != parcels) {
+        __atomic_store_n(&pair->ended, true, __ATOMIC_RELEASE);
+    }
+    DL_FOREACH_SAFE(parcels, parcel, next) {
+        DL_DELETE(parcels, parcel);
+        free(parcel);
+    }
+    return __atomic_load_n(&pair->ended, __ATOMIC_ACQUIRE);
+}
+
+/* A server that is late is asked again, unless it is known otherwise that the job has ended. */
+static r2_status_t r2_pair_open_other(r2_oob_pair_t *oob, const char *other)
+{
+    r2_status_t status = r2_pmix_job_open(other, &oob->other);
+
+    while (R2_ERR_TIMEOUT == status) {
+        if (r2_pair_has_ended(oob) || R2_ERR_PEER_GONE == r2_pmix_ask_after(other, 0)) {
+            return R2_ERR_PEER_GONE;
+        }
+        status = r2_pmix_job_open(other, &oob->other);
+    }
+    return status;
+}
+
 static r2_status_t r2_pair_open(r2_oob_pair_t *oob, const char *other)
 {
     r2_status_t status = r2_pmix_job_open(oob->self.nspace, &oob->own);
     const bool first = strcmp(oob->self.nspace, other) < 0;
 
     if (R2_OK == status) {
-        status = r2_pmix_job_open(other, &oob->other);
+        status = r2_pair_open_other(oob, other);
     }
     if (R2_OK != status) {
         return status;
@@ -198,13 +230,13 @@ r2_status_t r2_oob_pair_create(const char *other, r2_oob_t *oob_p)
         free(oob);
         return R2_ERR_UNSUPPORTED;
     }
+    r2_pair_watch(oob, other);
     status = r2_pair_open(oob, other);
     if (R2_OK != status) {
         r2_pair_free(oob);
         PMIx_Finalize(NULL, 0);
         return status;
     }
-    r2_pair_watch(oob, other);
     oob_p->ops = &r2_oob_pair_ops;
     oob_p->instance = oob;
     return R2_OK;
@@ -231,12 +263,11 @@ bool r2_oob_pair_leads(const r2_oob_t *oob)
 
 /* The launcher has nothing of it. It says so, too, when a job has ended, some time before it tells
  * of the end; of a process of another host its server there would not answer. */
-static r2_status_t r2_pair_has_nothing(const r2_oob_t *oob, uint32_t rank)
+static r2_status_t r2_pair_has_nothing(r2_oob_pair_t *pair, uint32_t rank)
 {
-    const r2_oob_pair_t *pair = oob->instance;
     r2_status_t status;
 
-    if (r2_oob_pair_other_ended(oob)) {
+    if (r2_pair_has_ended(pair)) {
         return R2_ERR_PEER_GONE;
     }
     status =
@@ -253,7 +284,7 @@ r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, s
         return R2_ERR_NOT_FOUND;
     }
     status = r2_pmix_get(&pair->other, rank, R2_PMIX_BLOB_KEY, blob_p, R2_OOB_BLOB_MAX, bytes_p);
-    return R2_ERR_NOT_FOUND == status ? r2_pair_has_nothing(oob, rank) : status;
+    return R2_ERR_NOT_FOUND == status ? r2_pair_has_nothing(oob->instance, rank) : status;
 }
 
 r2_status_t r2_oob_pair_ask(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p)
@@ -267,21 +298,7 @@ r2_status_t r2_oob_pair_ask(const r2_oob_t *oob, uint32_t rank, void *blob_p, si
 
 bool r2_oob_pair_other_ended(const r2_oob_t *oob)
 {
-    r2_oob_pair_t *pair = oob->instance;
-    r2_pmix_parcel_t *parcel, *next, *parcels;
-
-    if (NULL == pair->end) {
-        return false;
-    }
-    parcels = r2_pmix_port_empty(pair->end);
-    if (NULL != parcels) {
-        __atomic_store_n(&pair->ended, true, __ATOMIC_RELEASE);
-    }
-    DL_FOREACH_SAFE(parcels, parcel, next) {
-        DL_DELETE(parcels, parcel);
-        free(parcel);
-    }
-    return __atomic_load_n(&pair->ended, __ATOMIC_ACQUIRE);
+    return r2_pair_has_ended(oob->instance);
 }
 
 void r2_oob_pair_keep_key(r2_oob_t *oob, const uint8_t *key)

@@ -323,21 +323,15 @@ r2_status_t r2_pmix_ask_after(const char *nspace, uint32_t rank)
     return r2_pmix_request_wait(request, NULL, 0, &bytes);
 }
 
-/** PRRTE never answers who asks for a job that has ended. */
 static r2_status_t r2_pmix_job_size(const char *nspace, uint32_t *size_p)
 {
-    r2_status_t status;
+    const r2_status_t status =
+        r2_pmix_job_value(nspace, PMIX_JOB_SIZE, PMIX_UINT32, size_p, sizeof(*size_p));
 
-    do {
-        status = r2_pmix_job_value(nspace, PMIX_JOB_SIZE, PMIX_UINT32, size_p, sizeof(*size_p));
-        if (R2_ERR_TIMEOUT == status && R2_ERR_PEER_GONE == r2_pmix_ask_after(nspace, 0)) {
-            return R2_ERR_PEER_GONE;
-        }
-    } while (R2_ERR_TIMEOUT == status);
-    if (R2_OK == status && *size_p > 0) {
-        return R2_OK;
+    if (R2_ERR_TIMEOUT == status || R2_ERR_NO_MEMORY == status) {
+        return status;
     }
-    return R2_ERR_NO_MEMORY == status ? status : R2_ERR_NOT_FOUND;
+    return R2_OK == status && *size_p > 0 ? R2_OK : R2_ERR_NOT_FOUND;
 }
 
 /** Ranks of this host, comma separated. @return owned by the caller; NULL: not known. */

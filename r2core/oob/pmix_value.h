@@ -26,9 +26,9 @@ typedef struct r2_pmix_job {
     char *locals; /* owned: ranks on this host, "0,2"; NULL: not known */
 } r2_pmix_job_t;
 
-/** Waits as long as the server does not answer, but for a job that has ended (r2_pmix_ask_after()).
- * @return R2_OK, R2_ERR_NOT_FOUND: the server does not know the job; R2_ERR_PEER_GONE,
- * R2_ERR_NO_MEMORY. */
+/** @return R2_OK, R2_ERR_NOT_FOUND: the server does not know the job; R2_ERR_TIMEOUT: it is late,
+ * or it is PRRTE, which never answers who asks for a job that it does not know; R2_ERR_NO_MEMORY.
+ */
 r2_status_t r2_pmix_job_open(const char *nspace, r2_pmix_job_t *job_p);
 void r2_pmix_job_close(r2_pmix_job_t *job);
 /** Is it a process of this host? */
