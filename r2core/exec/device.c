@@ -78,6 +78,31 @@ bool r2_stage_reduces(const r2_exec_t *exec, uint32_t op)
 
 /* ---- how ---- */
 
+r2_staging_place_t *r2_stage_find_copier(const r2_exec_t *exec)
+{
+    const r2_staged_side_t *sides = exec->stage->sides;
+    const uint32_t from = NULL == sides[0].place ? 1 : 0; /* in place there is one buffer only */
+
+    return NULL == sides[1].place || sides[from].place != sides[1].place ||
+                   NULL != exec->args.convertors[from].move || NULL != exec->args.convertors[1].move
+               ? NULL
+               : sides[1].place;
+}
+
+r2_staging_place_t *r2_stage_worker(const r2_staged_t *stage)
+{
+    return NULL == stage->reducer ? stage->copier : stage->reducer;
+}
+
+bool r2_stage_copies(const r2_exec_t *exec, uint32_t op)
+{
+    const r2_op_t *which = &exec->schedule->ops[op];
+
+    return NULL != exec->stage && NULL != exec->stage->copier &&
+           0 != (exec->stage->touch->direct[op] & R2_TOUCH_DIRECT_COPY) &&
+           NULL != r2_exec_staged(exec, which->src.buf);
+}
+
 void r2_stage_reduce(r2_exec_t *exec, uint32_t op)
 {
     exec->stage->reducing[exec->stage->reduce_tail++] = op;
@@ -105,24 +130,58 @@ static r2_kernel_piece_t r2_stage_piece(const r2_exec_t *exec, uint32_t index)
         .count = op->bytes / r2_kernel_bytes(exec->args.kernel)};
 }
 
+/* A COPY op: from the user's memory to the user's. */
+static r2_status_t r2_stage_start_copy(r2_exec_t *exec, uint32_t index, r2_mem_queue_t *queue)
+{
+    const r2_op_t *op = &exec->schedule->ops[index];
+    const char *from = R2_BUF_IN == op->src.buf ? exec->args.in : exec->args.out;
+
+    return r2_mem_queue_copy(queue, (char *) exec->args.out + op->dst.offset_bytes,
+                             from + op->src.offset_bytes, op->bytes);
+}
+
+/* @return so many ops are one launch: a COPY op, or REDUCE ops. */
+static uint32_t r2_stage_group(const r2_exec_t *exec)
+{
+    const r2_staged_t *stage = exec->stage;
+    const uint32_t first = stage->reduce_launched;
+    const uint32_t most = r2_min(stage->reduce_tail - first, (uint32_t) R2_KERNEL_PIECES);
+    uint32_t count = 0;
+
+    while (count < most && !r2_stage_copies(exec, stage->reducing[first + count])) {
+        ++count;
+    }
+    return r2_max(count, 1u);
+}
+
+static r2_status_t r2_stage_start_reduces(r2_exec_t *exec, uint32_t first, uint32_t count)
+{
+    const r2_staged_t *stage = exec->stage;
+    r2_kernel_pieces_t pieces = {.piece = {{.count = 0}}};
+
+    for (uint32_t i = 0; i < count; ++i) {
+        pieces.piece[i] = r2_stage_piece(exec, stage->reducing[first + i]);
+    }
+    return r2_kernels_launch(&stage->reducer->kernels, &stage->reducer->reduces, exec->args.kernel,
+                             &pieces, count);
+}
+
 /* One launch: of the ops that wait, as many as it takes. */
 static r2_status_t r2_stage_launch_some(r2_exec_t *exec)
 {
     r2_staged_t *stage = exec->stage;
-    r2_mem_queue_t *queue = &stage->reducer->reduces;
+    r2_mem_queue_t *queue = &r2_stage_worker(stage)->reduces;
     const uint32_t first = stage->reduce_launched;
-    const uint32_t count = r2_min(stage->reduce_tail - first, (uint32_t) R2_KERNEL_PIECES);
-    r2_kernel_pieces_t pieces = {.piece = {{.count = 0}}};
+    const uint32_t count = r2_stage_group(exec);
     r2_status_t status = r2_mem_queue_room(queue);
     uint64_t ticket;
 
     if (R2_OK != status) {
         return status;
     }
-    for (uint32_t i = 0; i < count; ++i) {
-        pieces.piece[i] = r2_stage_piece(exec, stage->reducing[first + i]);
-    }
-    status = r2_kernels_launch(&stage->reducer->kernels, queue, exec->args.kernel, &pieces, count);
+    status = r2_stage_copies(exec, stage->reducing[first])
+                 ? r2_stage_start_copy(exec, stage->reducing[first], queue)
+                 : r2_stage_start_reduces(exec, first, count);
     if (R2_OK == status) {
         status = r2_mem_queue_mark(queue, &ticket);
     }
@@ -152,9 +211,12 @@ r2_status_t r2_stage_reduced(r2_exec_t *exec, uint32_t *op_p)
     if (head == stage->reduce_launched) {
         return R2_ERR_NOT_FOUND;
     }
-    status = r2_mem_queue_test(&stage->reducer->reduces, stage->reduced[head]);
+    status = r2_mem_queue_test(&r2_stage_worker(stage)->reduces, stage->reduced[head]);
     if (R2_OK == status) {
         *op_p = stage->reducing[head];
+        if (r2_stage_copies(exec, *op_p)) {
+            r2_stage_lacks(exec, *op_p);
+        }
         ++stage->reduce_head;
     }
     return R2_IN_PROGRESS == status ? R2_ERR_NOT_FOUND : status;

@@ -51,6 +51,7 @@ static unsigned r2_engine_start_loaded(r2_exec_t *exec)
         const r2_status_t status = r2_stage_load(exec, op);
 
         if (R2_IN_PROGRESS == status) {
+            r2_exec_loaded(exec, op, status);
             break;
         }
         ++started;
@@ -92,7 +93,7 @@ static void r2_engine_take_fetches(r2_exec_t *exec)
         if (exec->ops[i].fetching && exec->ops[i].by_nic) {
             exec->ops[i].by_nic = false;
             --stage->fetches;
-            stage->waiting[stage->waiting_count++] = i;
+            r2_stage_wait(exec, i);
         }
     }
 }

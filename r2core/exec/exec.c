@@ -249,8 +249,7 @@ static bool r2_exec_start_op(r2_exec_t *exec, uint32_t index)
         return r2_exec_begin_op(exec, index);
     }
     if (R2_IN_PROGRESS == status) {
-        exec->stage->waiting[exec->stage->waiting_count++] = index;
-        r2_stage_await(exec);
+        r2_stage_wait(exec, index);
     } else {
         r2_exec_finish(exec, status);
     }
@@ -283,10 +282,25 @@ static void r2_exec_fetched(r2_exec_t *exec, uint32_t op)
     }
 }
 
+/* The first pieces of what an op reads are loaded. */
+static void r2_exec_load_on(r2_exec_t *exec, uint32_t op)
+{
+    if (!exec->ops[op].filling && r2_stream_may_begin(exec, op)) {
+        exec->ops[op].filling = true;
+        (void) r2_exec_begin_op(exec, op); /* nothing is packed */
+    }
+    r2_stream_fill(exec, op);
+}
+
 void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status)
 {
-    if (R2_OK != status) {
+    if (status < 0) {
         r2_exec_finish(exec, status);
+    } else if (R2_IN_PROGRESS == status) {
+        r2_exec_load_on(exec, op);
+    } else if (exec->ops[op].filling) {
+        r2_stream_fill(exec, op);
+        exec->ops[op].filling = false;
     } else if (exec->ops[op].fetching) {
         r2_exec_fetched(exec, op);
     } else if (!r2_exec_begin_op(exec, op)) {

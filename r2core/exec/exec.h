@@ -62,6 +62,7 @@ typedef struct r2_exec_op {
     bool unlent;           /* SEND: what it sends is not offered */
     bool by_nic;           /* NICs read it, or write it, where the user has it (nic.c) */
     bool fetching;         /* SEND: and cannot: it is loaded */
+    bool filling;          /* SEND: has begun, and waits for loads (stream.c) */
     bool is_whole;         /* SEND: meanwhile all of it was acknowledged */
     bool direct;           /* RECV: the user's memory has it, and not the copy */
     r2_loan_t *loan;       /* borrowed: in exec->loans; or NULL */
@@ -149,7 +150,7 @@ r2_exec_t *r2_engine_collect(r2_engine_t *engine);
 
 /** The GPU has done an op, or a peer has, or not: then the run ends. */
 void r2_exec_ended(r2_exec_t *exec, uint32_t op, r2_status_t status);
-/** Loads of an op that waits for them have ended, well or not. */
+/** Loads of an op that waits for them have ended, well or not, or are on the way. */
 void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status);
 /** What is complete was stored, or not: finishes the run if that was all, or with an error. */
 void r2_exec_stored(r2_exec_t *exec, r2_status_t status);

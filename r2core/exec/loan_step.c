@@ -36,8 +36,7 @@ static void r2_loan_fall_back(r2_loan_t *loan)
         r2_loan_note_refusal(exec->engine, r2_loan_peer(exec, index));
     }
     loan->state = R2_LOAN_SENT;
-    exec->stage->waiting[exec->stage->waiting_count++] = index;
-    r2_stage_await(exec);
+    r2_stage_wait(exec, index);
 }
 
 static r2_status_t r2_loan_give_word(r2_loan_t *loan)

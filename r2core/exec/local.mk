@@ -22,6 +22,7 @@ libr2core_la_SOURCES += \
     r2core/exec/program.c \
     r2core/exec/program.h \
     r2core/exec/stage.c \
+    r2core/exec/stream.c \
     r2core/exec/staging.c \
     r2core/exec/staging.h \
     r2core/exec/touch.c \

@@ -111,7 +111,7 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .map_pending = exec->carrying && exec->map_pending,
         .brief = exec->program->sent_bytes <= exec->args.copy_bytes,
         .patient = exec->patient,
-        .filling = handle->follows,
+        .filling = handle->follows || handle->filling,
         .message_p = &handle->message,
         .done = done,
         .arg = handle,
@@ -225,7 +225,9 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .bytes = op->bytes,
         .digest = r2_exec_digest(exec, op),
         .map_pending = exec->carrying ? &exec->map_pending : NULL,
-        .arrived = handle->follows ? r2_exec_pass_on : NULL,
+        .arrived = r2_stream_stores(exec, (uint32_t) (handle - exec->ops)) ? r2_stream_arrived
+                   : handle->follows                                       ? r2_exec_pass_on
+                                                                           : NULL,
         .done = done,
         .arg = handle,
     };
@@ -313,6 +315,10 @@ r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t index, r2_link_done_fn_t d
         r2_exec_reduce(exec, index);
         break;
     case R2_OP_COPY:
+        if (r2_stage_copies(exec, index)) {
+            r2_stage_reduce(exec, index);
+            return R2_IN_PROGRESS;
+        }
         if (!r2_fuse_is(exec, index)) {
             r2_exec_copy(exec, op);
         }

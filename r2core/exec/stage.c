@@ -65,11 +65,14 @@ static bool r2_stage_is_needed(const r2_exec_args_t *args)
     return !r2_mem_traits(args->at[0].kind)->is_cpus || !r2_mem_traits(args->at[1].kind)->is_cpus;
 }
 
+/* waiting, written, reducing; arriving, arrived, taken */
+enum { R2_STAGE_LISTS = 6 };
+
 /* @param reducer as in r2_staged_t. */
 static r2_status_t r2_stage_create(r2_exec_t *exec, r2_staging_place_t *reducer)
 {
     const r2_touch_t *touch = exec->program->touch[NULL != reducer];
-    const uint32_t ops = exec->schedule->op_count, reduces = NULL == reducer ? 0 : ops;
+    const uint32_t ops = exec->schedule->op_count;
     size_t bytes, sides[R2_TOUCH_SIDES];
     r2_staged_t *stage;
     r2_status_t status;
@@ -77,8 +80,8 @@ static r2_status_t r2_stage_create(r2_exec_t *exec, r2_staging_place_t *reducer)
     for (uint32_t i = 0; i < R2_TOUCH_SIDES; ++i) { /* in units of their longest entries */
         sides[i] = (r2_stage_side_bytes(&touch->sides[i]) + 7) / 8 * 8;
     }
-    bytes = sizeof(*stage) + sides[0] + sides[1] + reduces * sizeof(uint64_t) +
-            (2 * ops + reduces) * sizeof(uint32_t);
+    bytes = sizeof(*stage) + sides[0] + sides[1] + ops * sizeof(uint64_t) +
+            R2_STAGE_LISTS * ops * sizeof(uint32_t);
     stage = r2_blocks_get(&exec->engine->blocks, bytes);
     if (NULL == stage) {
         return R2_ERR_NO_MEMORY;
@@ -89,12 +92,20 @@ static r2_status_t r2_stage_create(r2_exec_t *exec, r2_staging_place_t *reducer)
     stage->reducer = reducer;
     stage->load_count = touch->load_count;
     stage->reduced = (uint64_t *) (void *) ((char *) (stage + 1) + sides[0] + sides[1]);
-    stage->waiting = (uint32_t *) (void *) (stage->reduced + reduces);
+    stage->waiting = (uint32_t *) (void *) (stage->reduced + ops);
     stage->written = stage->waiting + ops;
     stage->reducing = stage->written + ops;
+    stage->arriving = stage->reducing + ops;
+    stage->arrived = stage->arriving + ops;
+    stage->taken = stage->arrived + ops;
+    memset(stage->arrived, 0, 2 * ops * sizeof(*stage->arrived));
     exec->stage = stage;
     status = r2_stage_open(exec, 0, (char *) (stage + 1));
-    return R2_OK == status ? r2_stage_open(exec, 1, (char *) (stage + 1) + sides[0]) : status;
+    if (R2_OK == status) {
+        status = r2_stage_open(exec, 1, (char *) (stage + 1) + sides[0]);
+    }
+    stage->copier = r2_stage_find_copier(exec);
+    return status;
 }
 
 static void r2_stage_release(r2_exec_t *exec)
@@ -173,8 +184,8 @@ void r2_stage_drain(r2_exec_t *exec)
             (void) r2_mem_queue_drain(&place->stores);
         }
     }
-    if (NULL != exec->stage && NULL != exec->stage->reducer) {
-        (void) r2_mem_queue_drain(&exec->stage->reducer->reduces);
+    if (NULL != exec->stage && NULL != r2_stage_worker(exec->stage)) {
+        (void) r2_mem_queue_drain(&r2_stage_worker(exec->stage)->reduces);
     }
 }
 
@@ -198,7 +209,8 @@ bool r2_stage_is_busy(const r2_staged_t *stage)
 {
     return stage->waiting_count > 0 || stage->written_head < stage->written_tail ||
            0 != stage->stored || stage->ahead < stage->load_count || stage->fetches > 0 ||
-           stage->landed > 0 || stage->reduce_head < stage->reduce_tail;
+           stage->landed > 0 || stage->reduce_head < stage->reduce_tail ||
+           stage->arriving_count > 0;
 }
 
 void r2_stage_leave(r2_exec_t *exec)
@@ -219,6 +231,19 @@ void r2_stage_await(r2_exec_t *exec)
     }
 }
 
+/* Loads come in the order of the ops that need them: who is first in it is looked at first. */
+void r2_stage_wait(r2_exec_t *exec, uint32_t op)
+{
+    r2_staged_t *stage = exec->stage;
+    uint32_t at = stage->waiting_count++;
+
+    for (; at > 0 && stage->waiting[at - 1] > op; --at) {
+        stage->waiting[at] = stage->waiting[at - 1];
+    }
+    stage->waiting[at] = op;
+    r2_stage_await(exec);
+}
+
 /* ---- copies ---- */
 
 /* Segments [first, end) of a buffer: loaded or stored. */
@@ -229,10 +254,9 @@ static r2_status_t r2_stage_move(const r2_exec_t *exec, uint32_t which, uint32_t
     const r2_convertor_t *convertor = &exec->args.convertors[which];
     const uint64_t offset = side->touch->cuts[first], bytes = side->touch->cuts[end] - offset;
     char *memory = 0 == which ? (char *) (uintptr_t) exec->args.in : exec->args.out;
-    r2_staging_copy_t copy = {
-        .queue = is_store ? &side->place->stores : &side->place->loads,
-        .staged = side->staged->memory + side->touch->places[first] - offset,
-        .is_store = is_store};
+    r2_staging_copy_t copy = {.queue = is_store ? &side->place->stores : &side->place->loads,
+                              .staged = side->staged->memory + side->touch->places[first] - offset,
+                              .is_store = is_store};
 
     if (NULL != convertor->move) {
         copy.kernels = r2_staging_packer(side->place, side->staged->memory);
@@ -277,12 +301,12 @@ static r2_status_t r2_stage_follow(r2_staged_side_t *side)
     return R2_OK == status ? r2_mem_queue_test(&side->place->loads, side->followed) : status;
 }
 
-/* What is lent, or read by NICs, is loaded if an op needs it here. */
+/* What is lent, read by NICs or copied by the GPU is loaded if an op needs it here. */
 static r2_status_t r2_stage_begin_load(r2_exec_t *exec, const r2_touch_load_t *load)
 {
     r2_staged_side_t *side = &exec->stage->sides[load->which];
 
-    if (NULL == side->place) {
+    if (NULL == side->place || r2_stage_copies(exec, load->op)) {
         return R2_OK;
     }
     if (r2_loan_prepare(exec, load->op) || r2_nic_prepare(exec, load->op)) {
@@ -370,6 +394,9 @@ r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
     const uint8_t direct = touch->direct[index];
     r2_status_t status = R2_OK;
 
+    if (r2_stage_copies(exec, index)) {
+        return R2_OK;
+    }
     if (r2_loan_prepare(exec, index) || r2_nic_prepare(exec, index)) {
         const r2_buf_t buf = R2_OP_RECV == op->kind ? op->dst.buf : op->src.buf;
 
@@ -435,13 +462,20 @@ r2_status_t r2_stage_store(r2_exec_t *exec, unsigned *stored_p)
     r2_staged_t *stage = exec->stage;
     r2_mem_queue_t *stores = NULL == stage->sides[1].place ? NULL : &stage->sides[1].place->stores;
     r2_status_t status = R2_OK;
+    r2_touch_span_t span;
 
-    if (stage->written_head < stage->written_tail) {
+    if (stage->written_head < stage->written_tail || stage->arriving_count > 0) {
         status = r2_mem_queue_room(stores);
+        while (R2_OK == status && r2_stream_take(exec, &span)) {
+            status = r2_stage_written(exec, &span);
+            ++*stored_p;
+        }
         while (R2_OK == status && stage->written_head < stage->written_tail) {
             const uint32_t op = stage->written[stage->written_head++];
 
-            status = r2_stage_written(exec, &stage->touch->dst[op]);
+            span = stage->touch->dst[op];
+            span.first += stage->taken[op];
+            status = r2_stage_written(exec, &span);
             ++*stored_p;
         }
         if (R2_OK == status) {

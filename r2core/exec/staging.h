@@ -7,12 +7,14 @@
  * A run has a pinned copy of such a buffer, and ops work on that copy. Segments that an op reads
  * and nobody has written before are loaded from the device, in the order of the ops; a segment is
  * stored when the last op that writes it is complete. Both are asynchronous, so that they overlap
- * with the network.
+ * with the network. Long messages are copied in pieces: what is loaded of them leaves, and what has
+ * come is stored, while the rest is under way (stream.c).
  * What links send and repeat is the copy: never memory that the application may change.
  *
  * Long REDUCE ops are the GPU's, where it has a kernel for them: it reads the user's memory itself
  * if no op has written there before, and copies else; what it writes is the copy. All that are
- * ready together are one launch.
+ * ready when the launch before has ended are one launch. A COPY op from the user's memory to the
+ * user's, which no op needs here, is the GPU's, too.
  *
  * Engine lock.
  */
@@ -64,18 +66,24 @@ typedef struct r2_staged_side {
 typedef struct r2_staged {
     r2_staged_side_t sides[R2_TOUCH_SIDES];
     uint32_t ahead, load_count; /* of touch->loads: started, and all */
-    uint32_t *waiting;          /* ops that wait for loads, oldest first */
+    uint32_t *waiting;          /* ops that wait for loads, rising */
     uint32_t waiting_count;
     uint32_t *written; /* ops that are complete; each enters once */
     uint32_t written_head, written_tail;
-    uint32_t fetches;        /* ops that NICs were to read, and that wait for no load yet */
-    uint32_t landed;         /* messages that NICs have put, and whose ops are not complete */
+    uint32_t fetches; /* ops that NICs were to read, and that wait for no load yet */
+    uint32_t landed;  /* messages that NICs have put, and whose ops are not complete */
+    /* of RECV ops whose messages come (stream.c), in segments */
+    uint32_t *arriving; /* ops of which more has come than was taken; none twice */
+    uint32_t *arrived;  /* by op */
+    uint32_t *taken;    /* by op: is stored, or has other writers */
+    uint32_t arriving_count;
     uint64_t stored;         /* ticket of the newest store that is under way; 0: there is none */
     const r2_touch_t *touch; /* borrowed: of the program */
-    /* of the GPU's reductions */
+    /* of the GPU's reductions, and of its copies within its memory: one queue */
     r2_staging_place_t *reducer; /* borrowed; NULL: the processor reduces all */
+    r2_staging_place_t *copier;  /* borrowed; NULL: it copies nothing from buffer to buffer */
     r2_pin_t *scratch;           /* owned; NULL: the run's staging memory is not pinned */
-    uint32_t *reducing;          /* REDUCE ops, as they are started; each enters once */
+    uint32_t *reducing;          /* REDUCE and COPY ops, as they are started; each enters once */
     uint64_t *reduced;           /* tickets of those that were launched, at the same places */
     uint32_t reduce_head, reduce_launched, reduce_tail;
     size_t bytes; /* of all this but the copies */
@@ -169,7 +177,15 @@ r2_status_t r2_stage_store(struct r2_exec *exec, unsigned *stored_p);
 r2_staging_place_t *r2_stage_reducer(struct r2_exec *exec);
 /** @return true: this REDUCE op is the GPU's: r2_stage_reduce() does it. */
 bool r2_stage_reduces(const struct r2_exec *exec, uint32_t op);
-/** Has the GPU do an op some time: r2_stage_launch() launches what has come together. */
+/** @return true: this COPY op is the GPU's, from the user's memory to the user's: r2_stage_reduce()
+ * does it, too. */
+bool r2_stage_copies(const struct r2_exec *exec, uint32_t op);
+/** @return as r2_staged_t.copier, of a run whose sides are open. */
+r2_staging_place_t *r2_stage_find_copier(const struct r2_exec *exec);
+/** @return what the GPU does by itself goes to its `reduces`; NULL: nothing does. */
+r2_staging_place_t *r2_stage_worker(const r2_staged_t *stage);
+/** Has the GPU do an op some time: r2_stage_launch() launches what has come together, a few ops
+ * when nothing that was launched is under way. */
 void r2_stage_reduce(struct r2_exec *exec, uint32_t op);
 /** Also if there is nothing to launch. @return R2_OK: all; R2_IN_PROGRESS: to be called again;
  * R2_ERR_GPU. */
@@ -177,8 +193,26 @@ r2_status_t r2_stage_launch(struct r2_exec *exec);
 /** The next op that the GPU has done. @return R2_OK; R2_ERR_NOT_FOUND: there is none now;
  * R2_ERR_GPU. */
 r2_status_t r2_stage_reduced(struct r2_exec *exec, uint32_t *op_p);
+/* stream.c: messages whose pieces are loaded as they leave, and stored as they come */
+
+/** @return true: a SEND op that waits for loads may begin: its first piece is there, and
+ * r2_stream_fill() tells its message of more. */
+bool r2_stream_may_begin(const struct r2_exec *exec, uint32_t op);
+/** Tells the message of a SEND op that has begun so how much is loaded. */
+void r2_stream_fill(const struct r2_exec *exec, uint32_t op);
+/** @return true: what a RECV op brings is stored as it comes: r2_stream_arrived() is to be told. */
+bool r2_stream_stores(const struct r2_exec *exec, uint32_t op);
+/** An r2_link_arrived_fn_t. @param arg the op's handle */
+void r2_stream_arrived(void *arg, uint64_t bytes);
+/** The next segments that have come, which r2_stage_store() stores. @return false: there are none.
+ */
+bool r2_stream_take(struct r2_exec *exec, r2_touch_span_t *span_p);
+
 /** @return true: there are copies to wait for. */
 bool r2_stage_is_busy(const r2_staged_t *stage);
+/** An op waits for loads, in the order of ops, and with it the run. Not while r2_stage_load() is
+ * called for those that wait. */
+void r2_stage_wait(struct r2_exec *exec, uint32_t op);
 /** On and off the list of runs that wait for copies. Nothing happens if it is there already. */
 void r2_stage_await(struct r2_exec *exec);
 void r2_stage_leave(struct r2_exec *exec);

@@ -11,8 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
+
 /* Elements of reductions and cache lines. */
 #define R2_TOUCH_ALIGN 64u
+
+enum {
+    R2_TOUCH_WHOLE_BYTES = 131072, /* messages that are one piece */
+    R2_TOUCH_PARTS = 16,           /* pieces of longer ones, or as many as these allow: */
+    R2_TOUCH_LEAST_BYTES = 65536,
+    R2_TOUCH_MOST_BYTES = 262144
+};
 
 static int r2_touch_order(const void *a, const void *b)
 {
@@ -21,15 +30,45 @@ static int r2_touch_order(const void *a, const void *b)
     return (*one > *other) - (*one < *other);
 }
 
-static uint32_t r2_touch_note(uint64_t *cuts, uint32_t count, const r2_region_t *region,
-                              uint64_t bytes)
+/* Long messages are copied piece by piece: the first ones leave, and the last ones come, while
+ * others are copied. Not those as short as segments of plans, nor in more pieces than that takes:
+ * each costs the driver a call. */
+static uint64_t r2_touch_piece_bytes(const r2_op_t *op)
 {
-    cuts[count] = region->offset_bytes;
-    cuts[count + 1] = region->offset_bytes + bytes;
-    return count + 2;
+    const uint64_t part = op->bytes / R2_TOUCH_PARTS / R2_TOUCH_ALIGN * R2_TOUCH_ALIGN;
+
+    if ((R2_OP_SEND != op->kind && R2_OP_RECV != op->kind) || op->bytes <= R2_TOUCH_WHOLE_BYTES) {
+        return r2_max(op->bytes, (uint64_t) 1);
+    }
+    return r2_min(r2_max(part, (uint64_t) R2_TOUCH_LEAST_BYTES), (uint64_t) R2_TOUCH_MOST_BYTES);
 }
 
-/* @param cuts of regions in `buf`, [4 * op_count]. @return how many different ones. */
+/* @return the most cuts that a buffer may have. */
+static size_t r2_touch_room(const r2_schedule_t *schedule)
+{
+    size_t room = 0;
+
+    for (uint32_t i = 0; i < schedule->op_count; ++i) {
+        const r2_op_t *op = &schedule->ops[i];
+
+        room += 2 * (2 + op->bytes / r2_touch_piece_bytes(op));
+    }
+    return room;
+}
+
+static uint32_t r2_touch_note(uint64_t *cuts, uint32_t count, const r2_region_t *region,
+                              const r2_op_t *op)
+{
+    const uint64_t piece_bytes = r2_touch_piece_bytes(op);
+
+    for (uint64_t at = 0; at < op->bytes; at += piece_bytes) {
+        cuts[count++] = region->offset_bytes + at;
+    }
+    cuts[count] = region->offset_bytes + op->bytes;
+    return count + 1;
+}
+
+/* @param cuts of regions in `buf`, [r2_touch_room()]. @return how many different ones. */
 static uint32_t r2_touch_cut(const r2_schedule_t *schedule, r2_buf_t buf, uint64_t *cuts)
 {
     uint32_t count = 0, different = 0;
@@ -38,10 +77,10 @@ static uint32_t r2_touch_cut(const r2_schedule_t *schedule, r2_buf_t buf, uint64
         const r2_op_t *op = &schedule->ops[i];
 
         if (r2_touch_reads_src(op) && buf == op->src.buf) {
-            count = r2_touch_note(cuts, count, &op->src, op->bytes);
+            count = r2_touch_note(cuts, count, &op->src, op);
         }
         if (r2_touch_writes_dst(op) && buf == op->dst.buf) {
-            count = r2_touch_note(cuts, count, &op->dst, op->bytes);
+            count = r2_touch_note(cuts, count, &op->dst, op);
         }
     }
     if (count > 0) {
@@ -89,16 +128,22 @@ typedef struct r2_touch_filled {
 
 enum { R2_TOUCH_TOUCHED = 1, R2_TOUCH_WRITTEN = 2, R2_TOUCH_NEEDED = 4 };
 
-/* Marks what an op touches. What it reads and no op before it touches has to be loaded. */
-static void r2_touch_mark(uint64_t *places, r2_touch_span_t span, bool reads, uint32_t op,
-                          r2_touch_load_t *loads, uint32_t *count_p, uint32_t which)
+/* Marks what an op touches. What it reads and no op before it touches has to be loaded, in pieces
+ * of so many bytes at most, or of one segment. */
+static void r2_touch_mark(r2_touch_t *touch, const r2_touch_filled_t *filled, uint32_t which,
+                          r2_touch_span_t span, uint32_t op, uint64_t piece_bytes)
 {
-    for (uint32_t s = span.first, end; s < span.end; s = end + 1) {
-        for (end = s; end < span.end && 0 == places[end]; ++end) {
+    const uint64_t *cuts = touch->sides[which].cuts;
+    uint64_t *places = filled->places[which];
+
+    for (uint32_t s = span.first, end; s < span.end; s = r2_max(end, s + 1)) {
+        for (end = s; end < span.end && 0 == places[end] &&
+                      (end == s || cuts[end + 1] - cuts[s] <= piece_bytes);
+             ++end) {
             places[end] = R2_TOUCH_TOUCHED;
         }
-        if (reads && end > s) {
-            loads[(*count_p)++] = (r2_touch_load_t){which, op, {s, end}};
+        if (piece_bytes > 0 && end > s) {
+            filled->loads[touch->load_count++] = (r2_touch_load_t){which, op, {s, end}};
         }
     }
 }
@@ -122,6 +167,9 @@ static uint8_t r2_touch_direct(const r2_touch_filled_t *filled, const r2_op_t *o
     const bool dst = R2_BUF_SCRATCH != op->dst.buf &&
                      !r2_touch_is(filled->places[to], filled->dst[index], R2_TOUCH_WRITTEN);
 
+    if (R2_OP_COPY == op->kind) {
+        return src && R2_BUF_OUT == op->dst.buf ? R2_TOUCH_DIRECT_COPY : 0;
+    }
     return r2_touch_is_gpus(op, filled->gpu_bytes)
                ? (uint8_t) ((src ? R2_TOUCH_DIRECT_SRC : 0) | (dst ? R2_TOUCH_DIRECT_DST : 0))
                : 0;
@@ -144,12 +192,12 @@ static void r2_touch_fill(r2_touch_t *touch, const r2_schedule_t *schedule,
         }
         filled->direct[i] = r2_touch_direct(filled, op, i);
         if (0 == (filled->direct[i] & R2_TOUCH_DIRECT_SRC)) {
-            r2_touch_mark(filled->places[from], filled->src[i], true, i, filled->loads,
-                          &touch->load_count, from);
+            r2_touch_mark(touch, filled, from, filled->src[i], i, r2_touch_piece_bytes(op));
         }
-        r2_touch_mark(filled->places[to], filled->dst[i],
-                      R2_OP_REDUCE == op->kind && 0 == (filled->direct[i] & R2_TOUCH_DIRECT_DST), i,
-                      filled->loads, &touch->load_count, to);
+        r2_touch_mark(touch, filled, to, filled->dst[i], i,
+                      R2_OP_REDUCE == op->kind && 0 == (filled->direct[i] & R2_TOUCH_DIRECT_DST)
+                          ? op->bytes
+                          : 0);
         for (uint32_t s = filled->dst[i].first; s < filled->dst[i].end; ++s) {
             ++filled->writers[to][s];
             filled->places[to][s] |= R2_TOUCH_WRITTEN;
@@ -170,9 +218,14 @@ static void r2_touch_find_final(const r2_schedule_t *schedule, const r2_touch_fi
     for (uint32_t i = schedule->op_count; i-- > 0;) {
         const r2_op_t *op = &schedule->ops[i];
 
-        if (R2_OP_RECV == op->kind && R2_BUF_OUT == op->dst.buf &&
-            !r2_touch_is(filled->places[1], filled->dst[i], R2_TOUCH_NEEDED)) {
+        const bool is_final = R2_BUF_OUT == op->dst.buf &&
+                              !r2_touch_is(filled->places[1], filled->dst[i], R2_TOUCH_NEEDED);
+
+        if (R2_OP_RECV == op->kind && is_final) {
             filled->direct[i] |= R2_TOUCH_DIRECT_RECV;
+        }
+        if (!is_final) {
+            filled->direct[i] &= (uint8_t) ~R2_TOUCH_DIRECT_COPY;
         }
         if (R2_OP_SEND != op->kind && R2_BUF_SCRATCH != op->dst.buf) {
             r2_touch_need(filled->places[R2_BUF_IN == op->dst.buf ? 0 : 1], filled->dst[i]);
@@ -202,7 +255,7 @@ static void r2_touch_pack(const r2_touch_side_t *side, uint64_t *places)
     }
 }
 
-/* @param found of IN, then of OUT, at 4 * op_count. */
+/* @param found cuts of IN, then, at r2_touch_room(), of OUT. */
 static r2_touch_t *r2_touch_copy(const r2_schedule_t *schedule, const uint64_t *found, uint32_t in,
                                  uint32_t out, uint64_t gpu_bytes)
 {
@@ -225,7 +278,7 @@ static r2_touch_t *r2_touch_copy(const r2_schedule_t *schedule, const uint64_t *
     filled.loads = (r2_touch_load_t *) (writers + cuts);
     filled.direct = (uint8_t *) (filled.loads + cuts);
     memcpy(own_cuts, found, in * sizeof(*found));
-    memcpy(own_cuts + in, found + 4 * ops, out * sizeof(*found));
+    memcpy(own_cuts + in, found + r2_touch_room(schedule), out * sizeof(*found));
     filled.places[0] = places;
     filled.places[1] = places + in;
     filled.writers[0] = writers;
@@ -246,8 +299,8 @@ static r2_touch_t *r2_touch_copy(const r2_schedule_t *schedule, const uint64_t *
 
 r2_touch_t *r2_touch_create(const r2_schedule_t *schedule, uint64_t gpu_bytes)
 {
-    const size_t ops = schedule->op_count;
-    uint64_t *found = calloc(2 * 4 * ops + 1, sizeof(*found));
+    const size_t room = r2_touch_room(schedule);
+    uint64_t *found = calloc(2 * room + 1, sizeof(*found));
     r2_touch_t *touch;
     uint32_t in, out;
 
@@ -255,7 +308,7 @@ r2_touch_t *r2_touch_create(const r2_schedule_t *schedule, uint64_t gpu_bytes)
         return NULL;
     }
     in = r2_touch_cut(schedule, R2_BUF_IN, found);
-    out = r2_touch_cut(schedule, R2_BUF_OUT, found + 4 * ops);
+    out = r2_touch_cut(schedule, R2_BUF_OUT, found + room);
     touch = r2_touch_copy(schedule, found, in, out, gpu_bytes);
     free(found);
     return touch;

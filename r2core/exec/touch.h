@@ -17,8 +17,8 @@ typedef struct r2_touch_span {
     uint32_t first, end;
 } r2_touch_span_t;
 
-/** A buffer, cut wherever the region of an op begins or ends: every op touches all of a segment or
- * nothing of it. */
+/** A buffer, cut wherever the region of an op begins or ends, and messages into pieces: every op
+ * touches all of a segment or nothing of it. */
 typedef struct r2_touch_side {
     uint32_t count;       /* segments; 0: no op touches it */
     const uint64_t *cuts; /* bytes from the buffer's start, rising: count + 1 */
@@ -42,7 +42,10 @@ typedef enum r2_touch_direct {
     R2_TOUCH_DIRECT_DST = 2, /* it writes the copy all the same */
     /* what a RECV op brings may be put there, and need not be in the copy: no op writes it
      * afterwards, and none but SEND ops read it */
-    R2_TOUCH_DIRECT_RECV = 4
+    R2_TOUCH_DIRECT_RECV = 4,
+    /* a COPY op reads what nobody has written, and writes what the same holds for as for a RECV op:
+     * a GPU that has both copies it there */
+    R2_TOUCH_DIRECT_COPY = 8
 } r2_touch_direct_t;
 
 typedef struct r2_touch {

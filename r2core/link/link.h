@@ -186,6 +186,8 @@ void r2_link_withdraw(r2_link_t *link, uint64_t comm_key);
 /** Tells the peer that a communicator failed for good here. @return false: no memory now. */
 bool r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status);
 
+/** True if nothing waits to be sent to the peer, and little is under way beside so many bytes. */
+bool r2_link_is_quiet(const r2_link_t *link, uint64_t bytes);
 /** True if the peer is on this host. */
 bool r2_link_is_beside(const r2_link_t *link);
 /** Process number of the peer. */

@@ -108,8 +108,20 @@ void r2_link_ask(r2_tx_message_t *message)
     }
 }
 
+bool r2_link_is_quiet(const r2_link_t *link, uint64_t bytes)
+{
+    uint64_t under_way_bytes = 0;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        under_way_bytes += r2_lane_is_up(&link->lanes[i]) ? link->lanes[i].tx.in_flight_bytes : 0;
+    }
+    return NULL == link->tx.queue && 0 == link->tx.uncredited.count &&
+           R2_LITTLE_PART * under_way_bytes <= bytes;
+}
+
 /* NICs that read a GPU's memory are RDMA's, whose chunks are no longer; what is passed on as it
- * comes should not wait. What is staged before it is sent goes as the host's. */
+ * comes should not wait, nor what is sent as it is staged. What is staged before it is sent goes as
+ * the host's. */
 static uint64_t r2_message_chunk_most(const r2_link_t *link, const r2_link_send_t *args)
 {
     return NULL == args->gpu && !args->filling
@@ -149,7 +161,7 @@ static bool r2_link_sends_whole(const r2_link_t *link, uint64_t bytes, uint64_t 
 static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t *args)
 {
     const uint64_t most_bytes = r2_message_chunk_most(link, args);
-    uint64_t chunk_bytes = most_bytes, whole_bytes = most_bytes, under_way_bytes = 0;
+    uint64_t chunk_bytes = most_bytes, whole_bytes = most_bytes;
     uint32_t lanes = 0;
 
     if (args->bytes <= args->chunk_bytes) {
@@ -164,15 +176,13 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
         if (r2_lane_is_up(lane)) {
             chunk_bytes = r2_min(chunk_bytes, r2_lane_chunk_bytes(lane));
             whole_bytes = r2_min(whole_bytes, r2_link_whole_bytes(lane));
-            under_way_bytes += lane->tx.in_flight_bytes;
             ++lanes;
         }
     }
     if (0 == lanes) {
         return args->chunk_bytes;
     }
-    if (NULL == link->tx.queue && 0 == link->tx.uncredited.count &&
-        R2_LITTLE_PART * under_way_bytes <= args->bytes) {
+    if (r2_link_is_quiet(link, args->bytes)) {
         chunk_bytes = r2_min(chunk_bytes, r2_max(args->bytes / lanes, whole_bytes));
     }
     chunk_bytes -= chunk_bytes % args->chunk_bytes;

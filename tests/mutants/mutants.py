@@ -428,7 +428,7 @@ MUTANTS = MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GP
     ("new-contexts-are-not-followed", "exec/staging.c",
      "r2_staging_place_follow(staging->places) : status", "R2_OK : status", STAGED),
     ("what-ops-write-is-loaded", "exec/touch.c",
-     "        if (reads && end > s) {", "        if (end > s) {", STAGED),
+     "        if (piece_bytes > 0 && end > s) {", "        if (end > s) {", STAGED),
     ("writers-of-a-segment-are-one", "exec/touch.c",
      "            ++filled->writers[to][s];", "            filled->writers[to][s] = 1;", STAGED),
     ("buffers-are-staged-whole", "exec/stage.c",

@@ -6,9 +6,9 @@ from watchers import (LEAST, LINK_PASS, TURN, WHOLE, WINDOW)
 
 MUTANTS_SEND = [
     ("what-is-acknowledged-late-bars-sharing", "link/message.c",
-     "    if (NULL == link->tx.queue && 0 ==", "    if (NULL == link->tx.messages && 0 ==", WHOLE),
+     "    return NULL == link->tx.queue && 0 ==", "    return NULL == link->tx.messages && 0 ==", WHOLE),
     ("streams-are-shared-among-lanes", "link/message.c",
-     "R2_LITTLE_PART * under_way_bytes <= args->bytes) {", "true) {", WHOLE),
+     "R2_LITTLE_PART * under_way_bytes <= bytes;", "true;", WHOLE),
     ("what-waits-for-room-is-nothing", "link/message.c",
      "NULL == link->tx.queue && 0 ==", "0 ==", WHOLE),
     ("what-waits-for-credit-is-nothing", "link/message.c",

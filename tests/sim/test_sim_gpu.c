@@ -158,6 +158,71 @@ static void copies_overlap_with_the_network(void **state)
     assert_true(share >= 0.9);
 }
 
+/* Blocks are one message, or a few: what is loaded of one leaves while the rest is loaded, and is
+ * stored while the rest comes. @return time of a call on memory of GPUs, over the host's. */
+static double over_host(const char *call, unsigned hosts)
+{
+    double ns[2] = {0, 0};
+
+    for (int on_gpu = 0; on_gpu <= 1; ++on_gpu) {
+        scenario_result_t result;
+        char text[512];
+
+        snprintf(text, sizeof(text),
+                 "seed 1; hosts %u; rails 4; rate 1250000000; latency 50us; %s expect healthy;"
+                 "param window_min_bytes 524288; coll %s times=4",
+                 hosts, 1 == on_gpu ? "gpu 5000000000;" : "", call);
+        assert_true(scenario_check(text, &result));
+        for (int kind = 0; kind < R2_COLL_KIND_COUNT; ++kind) {
+            ns[on_gpu] += (double) result.calls[kind].ns;
+        }
+    }
+    return ns[1] / ns[0];
+}
+
+static void blocks_overlap_with_the_network(void **state)
+{
+    static const char *const calls[] = {"alltoall i64 524288", "allgather i64 524288",
+                                        "alltoall i64 65536", "allgather i64 65536"};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(calls); ++i) {
+        for (unsigned hosts = 2; hosts <= 4; hosts += 2) {
+            const double times = over_host(calls[i], hosts);
+
+            print_message("%s, %u hosts: %.2f of the host's time\n", calls[i], hosts, times);
+            assert_true(times <= 1.2);
+        }
+    }
+}
+
+/* Rails that fail, lose and heal while messages of which a part is loaded are under way. */
+static void blocks_survive_rails(void **state)
+{
+    static const char *const machines[] = {
+        "hosts 2; rails 4; gpu 50000000;", "hosts 3; rails 2; gpu 25000000;",
+        "hosts 2; ppn 2; rails 2; gpu 1000000000;", "hosts 2; rails 2; rdma 2; gpu 25000000;"};
+    static const char *const faults[] = {
+        "at 3ms down h0 rail0; at 9ms drop h1 rail1; at 300ms heal",
+        "at 5ms drop-in h1 rail0; at 12ms drop-out h0 rail1; at 400ms heal",
+        "at 8ms drop h0 rail1; at 250ms heal; at 252ms down h1 rail0; at 600ms heal"};
+    scenario_result_t result;
+    char text[1024];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(machines) * r2_array_count(faults); ++i) {
+        for (unsigned seed = 1; seed <= 2; ++seed) {
+            snprintf(text, sizeof(text),
+                     "seed %u; %s rate 12500000; latency 50us; coll alltoall i64 65536 times=2;"
+                     "coll allgather bytes3 150000 times=2; coll alltoall i64 40000 in-place;"
+                     "coll gather i64 60000; coll scatter i64 60000; coll bcast i64 100000; %s",
+                     seed, machines[i / r2_array_count(faults)],
+                     faults[i % r2_array_count(faults)]);
+            assert_true(scenario_check(text, &result));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +230,8 @@ int main(void)
         cmocka_unit_test(nics_read_memory_of_gpus),
         cmocka_unit_test(nics_write_memory_of_gpus),
         cmocka_unit_test(copies_overlap_with_the_network),
+        cmocka_unit_test(blocks_overlap_with_the_network),
+        cmocka_unit_test(blocks_survive_rails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,7 @@
 #include "exec/program.c"
 #include "exec/stage.c"
 #include "exec/staging.c"
+#include "exec/stream.c"
 #include "exec/touch.c"
 #include "mem/cuda_driver.c"
 #include "mem/functions.c"
@@ -70,6 +71,7 @@ static uint32_t asked;           /* messages that acknowledgements were asked fo
 static uint32_t kept, keep_most; /* copies that were made; for more there is no memory */
 static bool was_brief;           /* of the newest send */
 static bool beside;              /* all peers are on this host */
+static bool is_busy;             /* much is under way to all peers */
 static bool reads_gpus;          /* NICs do */
 static bool puts_to_gpus;        /* and peers' */
 
@@ -86,15 +88,14 @@ static inline r2_status_t note(bool send, uint32_t tag, const void *data, uint64
     r2_status_t status = next_status;
 
     assert_true(call_count < CALLS_MAX);
-    calls[call_count++] =
-        (call_t){.send = send,
-                 .over = R2_IN_PROGRESS != status,
-                 .tag = tag,
-                 .data = data,
-                 .bytes = bytes,
-                 .done = done,
-                 .sink = sink,
-                 .arg = arg};
+    calls[call_count++] = (call_t){.send = send,
+                                   .over = R2_IN_PROGRESS != status,
+                                   .tag = tag,
+                                   .data = data,
+                                   .bytes = bytes,
+                                   .done = done,
+                                   .sink = sink,
+                                   .arg = arg};
     next_status = R2_IN_PROGRESS;
     return status;
 }
@@ -103,6 +104,12 @@ bool r2_link_is_beside(const r2_link_t *link)
 {
     (void) link;
     return beside;
+}
+
+bool r2_link_is_quiet(const r2_link_t *link, uint64_t bytes)
+{
+    (void) link, (void) bytes;
+    return !is_busy;
 }
 
 bool r2_link_reads_gpus(const r2_link_t *link)

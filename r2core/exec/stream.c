@@ -1,0 +1,108 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Long messages of buffers that are not the CPU's, piece by piece. A SEND op begins with its first
+ * piece that is loaded, and its message is told of each that follows; not earlier, or it would hold
+ * credit that others need, and not where others keep the lanes busy, since what is whole goes in
+ * longer chunks. Of what a RECV op brings, each piece is stored when it has come.
+ */
+#include "r2_config.h"
+
+#include "base/util.h"
+#include "exec/exec.h"
+
+static bool r2_stream_is_long(r2_touch_span_t span)
+{
+    return span.end - span.first > 1;
+}
+
+/* @return the first segment of what an op sends that is not loaded. */
+static uint32_t r2_stream_loaded(const r2_exec_t *exec, uint32_t index)
+{
+    const r2_staged_side_t *side = r2_exec_staged(exec, exec->schedule->ops[index].src.buf);
+    const r2_touch_span_t span = exec->stage->touch->src[index];
+    uint32_t s = span.first;
+
+    while (s < span.end && R2_STAGE_MISSING != side->loaded[s] &&
+           (0 == side->loaded[s] ||
+            R2_OK == r2_mem_queue_test(&side->place->loads, side->loaded[s]))) {
+        ++s;
+    }
+    return s;
+}
+
+bool r2_stream_may_begin(const r2_exec_t *exec, uint32_t index)
+{
+    const r2_op_t *op = &exec->schedule->ops[index];
+    const r2_exec_op_t *handle = &exec->ops[index];
+    r2_link_t *link;
+
+    return R2_OP_SEND == op->kind && r2_stream_is_long(exec->stage->touch->src[index]) &&
+           NULL == handle->message && !handle->by_nic && !r2_loan_is_on(handle) &&
+           R2_OK == r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link) &&
+           !r2_link_is_beside(link) && /* there a message is handed over whole */
+           r2_link_is_quiet(link, op->bytes) &&
+           r2_stream_loaded(exec, index) > exec->stage->touch->src[index].first;
+}
+
+void r2_stream_fill(const r2_exec_t *exec, uint32_t index)
+{
+    const r2_op_t *op = &exec->schedule->ops[index];
+    const r2_staged_side_t *side = r2_exec_staged(exec, op->src.buf);
+
+    if (exec->ops[index].filling && !exec->over) {
+        r2_link_ready(exec->ops[index].message,
+                      side->touch->cuts[r2_stream_loaded(exec, index)] - op->src.offset_bytes);
+    }
+}
+
+bool r2_stream_stores(const r2_exec_t *exec, uint32_t index)
+{
+    const r2_op_t *op = &exec->schedule->ops[index];
+
+    return R2_BUF_OUT == op->dst.buf && NULL != r2_exec_staged(exec, R2_BUF_OUT) &&
+           r2_stream_is_long(exec->stage->touch->dst[index]) && !exec->ops[index].by_nic;
+}
+
+void r2_stream_arrived(void *arg, uint64_t bytes)
+{
+    r2_exec_op_t *handle = arg;
+    r2_exec_t *exec = handle->exec;
+    r2_staged_t *stage = exec->stage;
+    const uint32_t index = (uint32_t) (handle - exec->ops);
+    const r2_touch_span_t span = stage->touch->dst[index];
+    const uint64_t end = exec->schedule->ops[index].dst.offset_bytes + bytes;
+    const uint32_t before = stage->arrived[index];
+    uint32_t *arrived = &stage->arrived[index];
+
+    if (exec->over) {
+        return;
+    }
+    while (span.first + *arrived < span.end &&
+           stage->sides[1].touch->cuts[span.first + *arrived + 1] <= end) {
+        ++*arrived;
+    }
+    if (before == stage->taken[index] && *arrived > before) {
+        stage->arriving[stage->arriving_count++] = index;
+        r2_stage_await(exec);
+    }
+    if (handle->follows) {
+        r2_exec_pass_on(handle, bytes);
+    }
+}
+
+bool r2_stream_take(r2_exec_t *exec, r2_touch_span_t *span_p)
+{
+    r2_staged_t *stage = exec->stage;
+    uint32_t index, first;
+
+    if (0 == stage->arriving_count) {
+        return false;
+    }
+    index = stage->arriving[--stage->arriving_count];
+    first = stage->touch->dst[index].first;
+    *span_p = (r2_touch_span_t){first + stage->taken[index], first + stage->arrived[index]};
+    stage->taken[index] = stage->arrived[index];
+    return true;
+}
