@@ -192,11 +192,22 @@ static r2_status_t r2_stage_launch_some(r2_exec_t *exec)
     return status;
 }
 
+/* While the GPU is at work, pieces come together: a launch costs it as much as a piece or two. */
+static bool r2_stage_may_launch(const r2_exec_t *exec)
+{
+    const r2_staged_t *stage = exec->stage;
+    const uint32_t count = stage->reduce_tail - stage->reduce_launched;
+
+    return count > 0 && (stage->reduce_head == stage->reduce_launched ||
+                         R2_KERNEL_PIECES == r2_stage_group(exec) || r2_stage_group(exec) < count ||
+                         r2_stage_copies(exec, stage->reducing[stage->reduce_launched]));
+}
+
 r2_status_t r2_stage_launch(r2_exec_t *exec)
 {
     r2_status_t status = R2_OK;
 
-    while (R2_OK == status && exec->stage->reduce_launched < exec->stage->reduce_tail) {
+    while (R2_OK == status && r2_stage_may_launch(exec)) {
         status = r2_stage_launch_some(exec);
     }
     return status;

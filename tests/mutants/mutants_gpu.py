@@ -43,6 +43,8 @@ MUTANTS_GPU = [
     ("each-op-is-a-launch", "exec/device.c",
      "r2_min(stage->reduce_tail - first, (uint32_t) R2_KERNEL_PIECES)",
      "r2_min(stage->reduce_tail - first, 1u)", DEVICE),
+    ("pieces-do-not-come-together", "exec/device.c",
+     "stage->reduce_head == stage->reduce_launched ||", "count > 0 ||", DEVICE),
     ("blocks-leave-when-all-is-loaded", "exec/stream.c",
      "    return R2_OP_SEND == op->kind && r2_stream_is_long(",
      "    return R2_OP_RECV == op->kind && r2_stream_is_long(", SIMULATED),

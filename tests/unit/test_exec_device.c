@@ -220,6 +220,39 @@ static void more_take_another_launch(void **state)
     sums_of_pieces(R2_KERNEL_PIECES + 1, 2);
 }
 
+/* One after the other, while the GPU is at work: they are one launch when it is done. */
+static void pieces_come_together_meanwhile(void **state)
+{
+    enum { COUNT = 6 };
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+
+    (void) state;
+    r2_schedule_init(&schedule);
+    schedule.scratch_bytes = COUNT * PIECE;
+    for (uint32_t i = 0; i < COUNT; ++i) {
+        const uint32_t op =
+            add(&schedule, R2_OP_RECV, none, scratch_at(i * PIECE), PIECE, R2_OP_NONE);
+
+        add(&schedule, R2_OP_REDUCE, scratch_at(i * PIECE), out_at(i * PIECE), PIECE, op);
+    }
+    close_gate(NULL, &gate);
+    begin(&exec, &schedule);
+    r2_engine_run(&engine, true);
+    for (uint32_t i = 0; i < COUNT; ++i) {
+        arrive(i, (uint8_t) i);
+        r2_engine_run(&engine, true);
+    }
+    assert_int_equal(launched(), 1);
+    sem_post(&gate);
+    assert_int_equal(run_until_over(&exec), R2_OK);
+    assert_int_equal(launched(), 2);
+    for (uint32_t i = 0; i < COUNT * PIECE; ++i) {
+        assert_int_equal(seen(out)[i], (uint8_t) (9 + i / PIECE));
+    }
+    r2_exec_fini(&exec);
+}
+
 /* More launches than a queue has tickets. */
 static void many_take_turns(void **state)
 {
@@ -472,6 +505,7 @@ int main(void)
         T(what_was_written_is_read_from_the_copy),
         T(what_is_ready_together_is_one_launch),
         T(more_take_another_launch),
+        T(pieces_come_together_meanwhile),
         T(many_take_turns),
         T(follows_the_application),
         T(an_error_comes_after_all_kernels),
