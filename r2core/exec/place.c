@@ -20,6 +20,31 @@ const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf)
     return NULL == side->place ? NULL : side;
 }
 
+r2_staging_place_t *r2_stage_find_copier(const r2_exec_t *exec)
+{
+    const r2_staged_side_t *sides = exec->stage->sides;
+    const uint32_t from = NULL == sides[0].place ? 1 : 0; /* in place there is one buffer only */
+
+    return NULL == sides[1].place || sides[from].place != sides[1].place ||
+                   NULL != exec->args.convertors[from].move || NULL != exec->args.convertors[1].move
+               ? NULL
+               : sides[1].place;
+}
+
+r2_staging_place_t *r2_stage_worker(const r2_staged_t *stage)
+{
+    return NULL == stage->reducer ? stage->copier : stage->reducer;
+}
+
+bool r2_stage_copies(const r2_exec_t *exec, uint32_t op)
+{
+    const r2_op_t *which = &exec->schedule->ops[op];
+
+    return NULL != exec->stage && NULL != exec->stage->copier &&
+           0 != (exec->stage->touch->direct[op] & R2_TOUCH_DIRECT_COPY) &&
+           NULL != r2_exec_staged(exec, which->src.buf);
+}
+
 char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
 {
     const r2_staged_side_t *side = r2_exec_staged(exec, region->buf);

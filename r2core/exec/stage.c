@@ -231,19 +231,6 @@ void r2_stage_await(r2_exec_t *exec)
     }
 }
 
-/* Loads come in the order of the ops that need them: who is first in it is looked at first. */
-void r2_stage_wait(r2_exec_t *exec, uint32_t op)
-{
-    r2_staged_t *stage = exec->stage;
-    uint32_t at = stage->waiting_count++;
-
-    for (; at > 0 && stage->waiting[at - 1] > op; --at) {
-        stage->waiting[at] = stage->waiting[at - 1];
-    }
-    stage->waiting[at] = op;
-    r2_stage_await(exec);
-}
-
 /* ---- copies ---- */
 
 /* Segments [first, end) of a buffer: loaded or stored. */
@@ -457,6 +444,22 @@ static r2_status_t r2_stage_written(r2_exec_t *exec, const r2_touch_span_t *span
     return status;
 }
 
+/* @param span_p the next segments that have come. @return false: there are none. */
+static bool r2_stage_take_arrived(r2_exec_t *exec, r2_touch_span_t *span_p)
+{
+    r2_staged_t *stage = exec->stage;
+    uint32_t index, first;
+
+    if (0 == stage->arriving_count) {
+        return false;
+    }
+    index = stage->arriving[--stage->arriving_count];
+    first = stage->touch->dst[index].first;
+    *span_p = (r2_touch_span_t){first + stage->taken[index], first + stage->arrived[index]};
+    stage->taken[index] = stage->arrived[index];
+    return true;
+}
+
 r2_status_t r2_stage_store(r2_exec_t *exec, unsigned *stored_p)
 {
     r2_staged_t *stage = exec->stage;
@@ -466,7 +469,7 @@ r2_status_t r2_stage_store(r2_exec_t *exec, unsigned *stored_p)
 
     if (stage->written_head < stage->written_tail || stage->arriving_count > 0) {
         status = r2_mem_queue_room(stores);
-        while (R2_OK == status && r2_stream_take(exec, &span)) {
+        while (R2_OK == status && r2_stage_take_arrived(exec, &span)) {
             status = r2_stage_written(exec, &span);
             ++*stored_p;
         }

@@ -204,9 +204,6 @@ void r2_stream_fill(const struct r2_exec *exec, uint32_t op);
 bool r2_stream_stores(const struct r2_exec *exec, uint32_t op);
 /** An r2_link_arrived_fn_t. @param arg the op's handle */
 void r2_stream_arrived(void *arg, uint64_t bytes);
-/** The next segments that have come, which r2_stage_store() stores. @return false: there are none.
- */
-bool r2_stream_take(struct r2_exec *exec, r2_touch_span_t *span_p);
 
 /** @return true: there are copies to wait for. */
 bool r2_stage_is_busy(const r2_staged_t *stage);

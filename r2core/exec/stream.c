@@ -12,6 +12,19 @@
 #include "base/util.h"
 #include "exec/exec.h"
 
+/* Loads come in the order of the ops that need them: who is first in it is looked at first. */
+void r2_stage_wait(r2_exec_t *exec, uint32_t op)
+{
+    r2_staged_t *stage = exec->stage;
+    uint32_t at = stage->waiting_count++;
+
+    for (; at > 0 && stage->waiting[at - 1] > op; --at) {
+        stage->waiting[at] = stage->waiting[at - 1];
+    }
+    stage->waiting[at] = op;
+    r2_stage_await(exec);
+}
+
 static bool r2_stream_is_long(r2_touch_span_t span)
 {
     return span.end - span.first > 1;
@@ -87,22 +100,4 @@ void r2_stream_arrived(void *arg, uint64_t bytes)
         stage->arriving[stage->arriving_count++] = index;
         r2_stage_await(exec);
     }
-    if (handle->follows) {
-        r2_exec_pass_on(handle, bytes);
-    }
-}
-
-bool r2_stream_take(r2_exec_t *exec, r2_touch_span_t *span_p)
-{
-    r2_staged_t *stage = exec->stage;
-    uint32_t index, first;
-
-    if (0 == stage->arriving_count) {
-        return false;
-    }
-    index = stage->arriving[--stage->arriving_count];
-    first = stage->touch->dst[index].first;
-    *span_p = (r2_touch_span_t){first + stage->taken[index], first + stage->arrived[index]};
-    stage->taken[index] = stage->arrived[index];
-    return true;
 }

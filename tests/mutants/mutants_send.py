@@ -6,7 +6,8 @@ from watchers import (LEAST, LINK_PASS, TURN, WHOLE, WINDOW)
 
 MUTANTS_SEND = [
     ("what-is-acknowledged-late-bars-sharing", "link/message.c",
-     "    return NULL == link->tx.queue && 0 ==", "    return NULL == link->tx.messages && 0 ==", WHOLE),
+     "    return NULL == link->tx.queue && 0 ==",
+     "    return NULL == link->tx.messages && 0 ==", WHOLE),
     ("streams-are-shared-among-lanes", "link/message.c",
      "R2_LITTLE_PART * under_way_bytes <= bytes;", "true;", WHOLE),
     ("what-waits-for-room-is-nothing", "link/message.c",

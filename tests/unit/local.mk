@@ -203,6 +203,7 @@ tests_unit_test_exec_staged_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_link
 tests_unit_test_exec_staged_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
 check_PROGRAMS += tests/unit/test_exec_device
 tests_unit_test_exec_device_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
+    tests/unit/exec_sums.h \
     tests/unit/test_exec_device.c \
     tests/doubles/kernels_c.c \
     tests/fakecuda/parts.h
