@@ -298,11 +298,11 @@ void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status)
         r2_exec_finish(exec, status);
     } else if (R2_IN_PROGRESS == status) {
         r2_exec_load_on(exec, op);
+    } else if (exec->ops[op].fetching) {
+        r2_exec_fetched(exec, op);
     } else if (exec->ops[op].filling) {
         r2_stream_fill(exec, op);
         exec->ops[op].filling = false;
-    } else if (exec->ops[op].fetching) {
-        r2_exec_fetched(exec, op);
     } else if (!r2_exec_begin_op(exec, op)) {
         exec->held[exec->held_tail++] = op;
     }

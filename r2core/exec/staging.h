@@ -187,7 +187,8 @@ r2_staging_place_t *r2_stage_worker(const r2_staged_t *stage);
 /** Has the GPU do an op some time: r2_stage_launch() launches what has come together, a few ops
  * when nothing that was launched is under way. */
 void r2_stage_reduce(struct r2_exec *exec, uint32_t op);
-/** Also if there is nothing to launch. @return R2_OK: all; R2_IN_PROGRESS: to be called again;
+/** Also if there is nothing to launch. @return R2_OK: all, or a few ops wait for the launch before
+ * them, whose end is asked for anyway; R2_IN_PROGRESS: to be called again;
  * R2_ERR_GPU. */
 r2_status_t r2_stage_launch(struct r2_exec *exec);
 /** The next op that the GPU has done. @return R2_OK; R2_ERR_NOT_FOUND: there is none now;

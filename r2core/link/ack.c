@@ -108,6 +108,7 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     uint64_t newest_ns = 0, oldest_ns = net->now_ns, acked_bytes = 0, took_ns;
     uint32_t newest_seq = 0;
     bool in_doubt = r2_lane_is_silent(lane); /* then the time says nothing of the lane (Karn) */
+    const bool suspect = R2_LANE_SUSPECT == lane->state;
 
     if (r2_seq_lt(lane->tx.seq, header->ack_next)) {
         return; /* acknowledges what was never sent: a confused or hostile peer */
@@ -139,14 +140,16 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     lane->timing.grace_used = false;
     lane->timing.base_ns = lane->timing.delivered_ns = net->now_ns;
     lane->timing.absences = 0;
-    if (R2_LANE_SUSPECT == lane->state) {
-        lane->tx.window_bytes =
-            r2_min(lane->tx.window_bytes, (uint64_t) net->params->window_min_bytes);
+    if (suspect) {
         r2_rates_late(lane, acked_bytes, oldest_ns);
     }
     r2_lane_answers(lane);
     if (!in_doubt && net->now_ns >= newest_ns + (uint64_t) header->ack_held_us * R2_NS_PER_US) {
         r2_rtt_sample(lane, net->now_ns - newest_ns - (uint64_t) header->ack_held_us * R2_NS_PER_US,
                       acked_bytes);
+    }
+    if (suspect) {
+        lane->tx.window_bytes =
+            r2_min(lane->tx.window_bytes, (uint64_t) net->params->window_min_bytes);
     }
 }

@@ -104,7 +104,7 @@ typedef struct r2_link_recv {
     uint64_t *granted_p;
     bool *map_pending; /* borrowed until done; set, before done, if the message says that a map is
                           pending; or NULL */
-    r2_link_arrived_fn_t arrived; /* NULL: who receives wants all or nothing */
+    r2_link_arrived_fn_t arrived; /* told of what has come so far; NULL: of the end only */
     r2_link_done_fn_t done;
     void *arg; /* borrowed until done */
 } r2_link_recv_t;

@@ -5,13 +5,13 @@
  * Delivered rates: how fast the lanes of a link are while it has more to send than they take.
  */
 /*
- * Lanes pull, so while chunks wait every lane works as fast as it can, and what each delivers can
- * be compared. A lane is *loaded* from a time at which chunks wait until it has next to nothing in
- * flight; its rate is what was acknowledged over the loaded time, from acknowledgement to
- * acknowledgement: a slow lane carries one chunk for longer than all others need for the rest, so
- * its time goes on when the queue is empty, and over the end of an interval. Nothing is measured
- * while chunks do not wait: a process that computes, or is stopped, has idle lanes and no slow
- * ones.
+ * Lanes pull, so while chunks wait every lane works as fast as it can, or as one like it that has
+ * less under way (tx.c), and what each delivers can be compared. A lane is *loaded* from a time at
+ * which chunks wait until it has next to nothing in flight; its rate is what was acknowledged over
+ * the loaded time, from acknowledgement to acknowledgement: a slow lane carries one chunk for
+ * longer than all others need for the rest, so its time goes on when the queue is empty, and over
+ * the end of an interval. Nothing is measured while chunks do not wait: a process that computes, or
+ * is stopped, has idle lanes and no slow ones.
  */
 #include "r2_config.h"
 

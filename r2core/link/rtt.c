@@ -117,34 +117,46 @@ static uint64_t r2_window_floor(const r2_lane_t *lane)
 }
 
 /*
- * What keeps a lane busy: as much as it delivers in so long, and in twice the way there and back.
- * The way of an acknowledgement is longer where it waits behind the peer's own data, or for more of
- * it. On lanes that deliver more than R2_BUSY_BYTES in that time, nothing waits for long, and the
- * window finds what it needs by itself.
+ * What keeps a lane busy: as much as it delivers in one and a half times the delay that is aimed
+ * at, and in twice the way there and back. The way of an acknowledgement is longer where it waits
+ * behind the peer's own data, or for more of it. On lanes that deliver more than R2_BUSY_BYTES in
+ * that time, nothing waits for long, and the window finds what it needs by itself.
  */
-#define R2_BUSY_NS    (1500 * R2_NS_PER_US)
-#define R2_BUSY_BYTES (UINT64_C(256) << 10)
+#define R2_BUSY_BYTES       (UINT64_C(256) << 10)
+#define R2_BUSY_ROUNDS      2u
+#define R2_BUSY_ROUNDS_MOST 8u /* so that it grows where the way is long */
 /* So many times the target, and the rates may be of yesterday. */
 #define R2_BUSY_TARGETS 10u
+/* Another lane's rate is no news of one that is known to be so much slower. */
+#define R2_BUSY_TIMES 4u
 
 /*
- * By the rate of the link's best lane, for all: what a lane with a short window delivers is what
- * that window lets through, so with its own rate it would stay short, and the others would take
- * over what it leaves, and end later. 0: not known.
+ * Bytes per second: of the link's best lane, for all. What a lane with a short window delivers is
+ * what that window lets through, so with its own rate it would stay short, and the others would
+ * take over what it leaves, and end later. 0: not known.
  */
-static uint64_t r2_window_busy(const r2_lane_t *lane)
+static uint64_t r2_window_rate(const r2_lane_t *lane)
 {
     const r2_link_t *link = lane->link;
-    uint64_t best_bytes_per_s = 0;
+    const uint64_t own = r2_lane_rate(lane);
+    uint64_t best = 0;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *at = &link->lanes[i];
 
         if (r2_lane_is_up(at) && !r2_lane_is_relay(at)) {
-            best_bytes_per_s = r2_max(best_bytes_per_s, at->tx.delivery.bytes_per_s);
+            best = r2_max(best, at->tx.delivery.bytes_per_s);
         }
     }
-    return best_bytes_per_s / R2_NS_PER_MS * (R2_BUSY_NS + 2 * lane->timing.min_rtt_ns) / 1000;
+    return 0 == own ? best : r2_min(best, R2_BUSY_TIMES * own);
+}
+
+static uint64_t r2_window_busy(const r2_lane_t *lane, uint64_t rounds)
+{
+    const uint64_t target_ns = lane->link->net->params->queue_delay_us * R2_NS_PER_US;
+
+    return r2_window_rate(lane) / R2_NS_PER_MS *
+           (target_ns + target_ns / 2 + rounds * lane->timing.min_rtt_ns) / 1000;
 }
 
 /* Least and most of a window, in bytes. */
@@ -152,7 +164,7 @@ static void r2_window_bounds(const r2_lane_t *lane, uint64_t delay_ns, uint64_t 
                              uint64_t *most_p)
 {
     const r2_params_t *params = lane->link->net->params;
-    const uint64_t busy_bytes = r2_window_busy(lane);
+    const uint64_t busy_bytes = r2_window_busy(lane, R2_BUSY_ROUNDS);
 
     *least_p = r2_window_floor(lane);
     *most_p = params->window_max_bytes;
@@ -162,7 +174,7 @@ static void r2_window_bounds(const r2_lane_t *lane, uint64_t delay_ns, uint64_t 
     }
     *least_p = r2_clamp_u64(busy_bytes, *least_p, r2_max(*least_p, R2_BUSY_BYTES));
     *least_p = r2_min(*least_p, *most_p);
-    *most_p = r2_clamp_u64(busy_bytes, *least_p, *most_p);
+    *most_p = r2_clamp_u64(r2_window_busy(lane, R2_BUSY_ROUNDS_MOST), *least_p, *most_p);
 }
 
 /*

@@ -20,6 +20,9 @@
  * or another one, was idle. */
 #define R2_TURN_CALM_TIMES 2u
 
+/* A lane whose oldest packet is under way for more round trips has nobody wait for it. */
+#define R2_PROMPT_TIMES 2u
+
 /* So long data waits for room before it asks for it. */
 #define R2_ROOM_NS (100 * R2_NS_PER_US)
 
@@ -58,11 +61,13 @@ static bool r2_lane_emptier(const r2_lane_t *a, const r2_lane_t *b)
 }
 
 /* True if a chunk is through sooner by a lane like it, once that has room: soon, since so much less
- * lies in it. */
+ * lies in it, and it answers as it did. */
 static bool r2_lane_is_fuller(const r2_lane_t *lane, const r2_lane_t *full, uint64_t bytes)
 {
     return NULL != full && r2_lanes_are_alike(lane, full) &&
-           full->tx.in_flight_bytes + bytes / 2 < lane->tx.in_flight_bytes;
+           full->tx.in_flight_bytes + bytes / 2 < lane->tx.in_flight_bytes &&
+           full->link->net->now_ns - full->tx.in_flight->sent_ns <
+               R2_PROMPT_TIMES * full->timing.srtt_ns + R2_ROOM_NS;
 }
 
 /* True of a direct lane that nothing is known against. */
@@ -111,9 +116,13 @@ static bool r2_tx_is_laggard(const r2_link_t *link, const r2_lane_t *lane, uint6
 /*
  * The lane that pulls the next packet; NULL: none has room. A hedge never goes where its twin is.
  * Rails may fail together: what is short, or is sent again, avoids lanes that may be next.
+ * @param item NULL: a chunk of `message` that goes for the first time.
  */
-static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t bytes, bool on_gpu)
+static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item,
+                             const r2_tx_message_t *message, uint64_t bytes)
 {
+    bool on_gpu = NULL != item ? r2_tx_is_on_gpu(item) : message->on_gpu;
+    bool patient = NULL == item && !message->may_copy; /* that is to leave at once */
     bool sound = r2_tx_has_sound_lane(link);
     bool urgent = NULL != item || bytes <= R2_SHORT_PACKET_BYTES;
     bool prompt = urgent && r2_tx_has_prompt_lane(link);
@@ -144,7 +153,11 @@ static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t
             best = lane;
         }
     }
-    return NULL == best || r2_lane_is_fuller(best, full, bytes) ? NULL : best;
+    if (NULL != best && patient && r2_lane_is_fuller(best, full, bytes)) {
+        best->tx.limited = true;
+        return NULL;
+    }
+    return best;
 }
 
 static uint64_t r2_tx_item_bytes(const r2_tx_item_t *item)
@@ -199,7 +212,7 @@ static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool retransmit, b
             if (r2_tx_is_away(item)) {
                 continue;
             }
-            lane = r2_tx_lane(link, item, r2_tx_item_bytes(item), r2_tx_is_on_gpu(item));
+            lane = r2_tx_lane(link, item, NULL, r2_tx_item_bytes(item));
             if (NULL == lane && r2_tx_may_pass(link, item, retransmit)) {
                 *waits_p = *waits_p || (r2_tx_is_on_gpu(item) && 0 == item->in_flight);
                 continue;
@@ -301,7 +314,7 @@ static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
         if (1 == message->chunk_count && r2_turn_is_over(&link->turn)) {
             r2_tx_turn_next(link);
         }
-        lane = r2_tx_lane(link, NULL, sizeof(r2_wire_header_t) + length, message->on_gpu);
+        lane = r2_tx_lane(link, NULL, message, sizeof(r2_wire_header_t) + length);
         if (NULL == lane) {
             return false;
         }

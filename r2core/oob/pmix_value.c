@@ -334,17 +334,22 @@ static r2_status_t r2_pmix_job_size(const char *nspace, uint32_t *size_p)
     return R2_OK == status && *size_p > 0 ? R2_OK : R2_ERR_NOT_FOUND;
 }
 
-/** Ranks of this host, comma separated. @return owned by the caller; NULL: not known. */
-static char *r2_pmix_job_locals(const char *nspace)
+/** Ranks of this host, comma separated. @param locals_p owned by the caller; NULL: not known.
+ * @return R2_OK; R2_ERR_TIMEOUT, R2_ERR_NO_MEMORY. */
+static r2_status_t r2_pmix_job_locals(const char *nspace, char **locals_p)
 {
     char *locals = malloc(R2_OOB_BLOB_MAX);
+    r2_status_t status = R2_ERR_NO_MEMORY;
 
-    if (NULL != locals && R2_OK != r2_pmix_job_value(nspace, PMIX_LOCAL_PEERS, PMIX_STRING, locals,
-                                                     R2_OOB_BLOB_MAX)) {
-        free(locals);
-        locals = NULL;
+    if (NULL != locals) {
+        status = r2_pmix_job_value(nspace, PMIX_LOCAL_PEERS, PMIX_STRING, locals, R2_OOB_BLOB_MAX);
     }
-    return locals;
+    if (R2_OK == status) {
+        *locals_p = locals;
+        return R2_OK;
+    }
+    free(locals);
+    return R2_ERR_TIMEOUT == status || R2_ERR_NO_MEMORY == status ? status : R2_OK;
 }
 
 r2_status_t r2_pmix_job_open(const char *nspace, r2_pmix_job_t *job_p)
@@ -355,7 +360,7 @@ r2_status_t r2_pmix_job_open(const char *nspace, r2_pmix_job_t *job_p)
     job_p->locals = NULL;
     status = r2_pmix_job_size(job_p->nspace, &job_p->size);
     if (R2_OK == status) {
-        job_p->locals = r2_pmix_job_locals(job_p->nspace);
+        status = r2_pmix_job_locals(job_p->nspace, &job_p->locals);
     }
     return status;
 }

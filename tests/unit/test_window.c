@@ -99,15 +99,17 @@ static void who_waits_for_room_asks(void **state)
     stub_net_destroy(stub);
 }
 
-#define RATE      (125u * 1000 * 1000) /* bytes per second, of 1 Gbit */
-#define RTT_NS    (100 * R2_NS_PER_US)
-#define BUSY_NS   (1500 * R2_NS_PER_US) /* as in rtt.c */
-#define BUSY_MOST (256u << 10)
+#define RATE        (125u * 1000 * 1000) /* bytes per second, of 1 Gbit */
+#define RTT_NS      (100 * R2_NS_PER_US)
+#define BUSY_NS     (1500 * R2_NS_PER_US) /* as in rtt.c */
+#define BUSY_MOST   (256u << 10)
+#define ROUNDS      2
+#define ROUNDS_MOST 8
 
 /* What such a rate delivers in the time for which a window lasts. */
-static uint64_t busy_bytes(uint64_t rate)
+static uint64_t busy_bytes(uint64_t rate, uint64_t rounds)
 {
-    return rate / R2_NS_PER_MS * (BUSY_NS + 2 * RTT_NS) / 1000;
+    return rate / R2_NS_PER_MS * (BUSY_NS + rounds * RTT_NS) / 1000;
 }
 
 /* Two lanes with windows of 32 KiB: the first delivers nothing that is known of, the second so many
@@ -137,10 +139,10 @@ static void windows_follow_the_best_lane(void **state)
     r2_rtt_sample(lane, 11 * R2_NS_PER_MS + RTT_NS, 100); /* what was measured may be over */
     assert_int_equal(lane->tx.window_bytes, 32768);
     r2_rtt_sample(lane, RTT_NS, 100);
-    assert_int_equal(lane->tx.window_bytes, busy_bytes(RATE));
-    lane->tx.limited = true; /* a burst that is let through at once says nothing */
+    assert_int_equal(lane->tx.window_bytes, busy_bytes(RATE, ROUNDS));
+    lane->tx.limited = true; /* a burst that is let through at once says little */
     r2_rtt_sample(lane, RTT_NS, 1u << 20);
-    assert_int_equal(lane->tx.window_bytes, busy_bytes(RATE));
+    assert_int_equal(lane->tx.window_bytes, busy_bytes(RATE, ROUNDS_MOST));
     stub_net_destroy(stub);
 }
 
@@ -161,7 +163,7 @@ static void windows_of_fast_lanes_grow(void **state)
     assert_int_equal(lane->tx.window_bytes, BUSY_MOST + (1u << 20) + 100);
     lane->tx.limited = true;
     r2_rtt_sample(lane, RTT_NS, 1u << 20);
-    assert_int_equal(lane->tx.window_bytes, busy_bytes(FAST));
+    assert_int_equal(lane->tx.window_bytes, busy_bytes(FAST, ROUNDS_MOST));
     stub_net_destroy(stub);
 }
 
@@ -179,29 +181,68 @@ static void windows_of_slow_lanes_stay_short(void **state)
     stub_net_destroy(stub);
 }
 
-/* Four chunks of 64 KiB for two lanes, of which the first has room for one. @return what goes. */
-static uint32_t chunks_beside(uint64_t rate, uint64_t other_rate)
+/* Nor has one that delivered a tenth of it, for all that is known, a window as long as the best. */
+static void windows_of_unlike_lanes_are_shorter(void **state)
 {
-    static const char data[4 * 65536];
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = two_lanes(stub, RATE);
+
+    (void) state;
+    lane[0].tx.delivery.bytes_per_s = RATE / 10;
+    r2_rtt_sample(lane, RTT_NS, 100);
+    assert_int_equal(lane->tx.window_bytes, busy_bytes(RATE / 10 * 4, ROUNDS));
+    stub_net_destroy(stub);
+}
+
+static void ignore_done(void *arg, r2_status_t status)
+{
+    (void) arg;
+    (void) status;
+}
+
+static uint32_t packets_under_way(const stub_net_t *stub)
+{
+    const r2_packet_t *packet;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < 2; ++i) {
+        DL_FOREACH(stub->link->lanes[i].tx.in_flight, packet) {
+            ++count;
+        }
+    }
+    return count;
+}
+
+/* A chunk of 32 KiB, which fills a lane of one rate, and some time later three for a lane of
+ * another. @param copy_bytes what may be copied. @return chunks under way. */
+static uint32_t chunks_beside(uint64_t rate, uint64_t other_rate, uint64_t later_ns,
+                              size_t copy_bytes)
+{
+    static const char data[3 * 32768];
     stub_net_t *stub = stub_net_create();
     r2_lane_t *lane = two_lanes(stub, other_rate);
-    r2_tx_message_t *message;
     r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
                            .data = data,
-                           .bytes = sizeof(data),
-                           .chunk_bytes = 65536,
-                           .done = never_done,
-                           .message_p = &message};
+                           .bytes = 32768,
+                           .chunk_bytes = 32768,
+                           .done = ignore_done};
     uint32_t sent;
 
     stub->params.unexpected_bytes = 4u << 20;
     stub->params.eager_bytes = sizeof(data);
     lane[0].tx.delivery.bytes_per_s = rate;
-    lane[0].tx.window_bytes = 70000;
+    lane[0].tx.window_bytes = 35000;
     lane[1].tx.window_bytes = 1u << 20;
+    stub->link->turn.lane = 0;
+    stub->params.copy_max_bytes = 0;
     assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
-    assert_int_equal(message->chunk_count, 4);
-    sent = message->next_chunk;
+    assert_non_null(lane[0].tx.in_flight);
+    stub->net.now_ns += later_ns;
+    stub->params.copy_max_bytes = copy_bytes;
+    args.tag.id = 1;
+    args.bytes = sizeof(data);
+    assert_true(r2_link_send(stub->link, &args) >= 0);
+    sent = packets_under_way(stub);
     r2_link_withdraw(stub->link, 1);
     stub_net_destroy(stub);
     return sent;
@@ -211,9 +252,17 @@ static uint32_t chunks_beside(uint64_t rate, uint64_t other_rate)
 static void like_lanes_share_alike(void **state)
 {
     (void) state;
-    assert_int_equal(chunks_beside(RATE / 10, RATE / 10), 3);
-    assert_int_equal(chunks_beside(RATE / 10, RATE / 6), 3);
-    assert_int_equal(chunks_beside(RATE / 10, RATE / 4), 4); /* it waits for no slow one */
+    assert_int_equal(chunks_beside(RATE / 10, RATE / 10, 0, 0), 3);
+    assert_int_equal(chunks_beside(RATE / 10, RATE / 6, 0, 0), 3);
+}
+
+/* But it waits for no slow one, for none that is late, and not if it is to leave at once. */
+static void like_lanes_wait_for_none_that_is_late(void **state)
+{
+    (void) state;
+    assert_int_equal(chunks_beside(RATE / 10, RATE / 4, 0, 0), 4);
+    assert_int_equal(chunks_beside(RATE / 10, RATE / 10, 2 * R2_NS_PER_MS, 0), 4);
+    assert_int_equal(chunks_beside(RATE / 10, RATE / 10, 0, 1u << 20), 4);
 }
 
 /* Bytes of the chunks of a long message by two lanes of such a rate, of which the quickest packets
@@ -259,7 +308,9 @@ int main(void)
         cmocka_unit_test(windows_follow_the_best_lane),
         cmocka_unit_test(windows_of_fast_lanes_grow),
         cmocka_unit_test(windows_of_slow_lanes_stay_short),
+        cmocka_unit_test(windows_of_unlike_lanes_are_shorter),
         cmocka_unit_test(like_lanes_share_alike),
+        cmocka_unit_test(like_lanes_wait_for_none_that_is_late),
         cmocka_unit_test(chunks_are_shorter_than_windows),
     };
 
