@@ -212,7 +212,7 @@ static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool retransmit, b
             if (r2_tx_is_away(item)) {
                 continue;
             }
-            lane = r2_tx_lane(link, item, NULL, r2_tx_item_bytes(item));
+            lane = r2_tx_lane(link, item, item->message, r2_tx_item_bytes(item));
             if (NULL == lane && r2_tx_may_pass(link, item, retransmit)) {
                 *waits_p = *waits_p || (r2_tx_is_on_gpu(item) && 0 == item->in_flight);
                 continue;
