@@ -24,7 +24,8 @@
 #define R2_WHOLE_PEAK 8u
 #define R2_CHUNK_PEAK 2u
 /* So many chunks fit into the window of a lane that is slower than R2_PACED_BYTES_PER_S: with one
- * of them under way it would stand still while an acknowledgement waits behind the peer's data. */
+ * of them under way it would stand still while an acknowledgement waits behind the peer's data.
+ * Windows of faster ones may grow by themselves (R2_BUSY_BYTES, rtt.c). */
 #define R2_CHUNKS_PER_WINDOW 3u
 #define R2_PACED_BYTES_PER_S (170u * 1000 * 1000)
 
