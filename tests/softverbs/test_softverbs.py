@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -196,25 +197,40 @@ def test_collectives_by_datagrams():
     return ", " + said.strip().splitlines()[-1]
 
 
-def objects(tls, ranks):
-    """The most queue pairs, shared receive queues and registered bytes that a device of h0 has
-    while a job of so many ranks on each of two hosts exchanges with everybody."""
-    most = {"queue_pairs": 0, "shared_receives": 0, "region_bytes": 0}
+def samples_of(tls, ranks, seconds):
+    """Counters of h0's devices, of the one that has more, ten times a second while a job of so many
+    ranks on each of two hosts exchanges with everybody; not before it has queue pairs."""
     job = subprocess.Popen(
         [R2LAB, "run", "--name", LAB, "--timeout", "60", "--p2p", "mgmt", "--ppn", str(ranks),
          "-n", str(2 * ranks), BUILD + "/bench/osu/r2_bench", "alltoall", "-m", "65536:65536",
-         "--seconds", "0.4", "-x", "3", "-c"], stdout=subprocess.PIPE, text=True,
+         "--seconds", str(seconds), "-x", "3", "-c"], stdout=subprocess.PIPE, text=True,
         stderr=subprocess.STDOUT,
         env={**os.environ, "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": tls})
+    samples = []
     try:
         while job.poll() is None:
             now = [nic("h0", device) for device in ("soft0", "soft1")]
-            most = {name: max(most[name], *(each[name] for each in now)) for name in most}
+            samples.append({name: max(each[name] for each in now) for name in now[0]})
             time.sleep(0.1)
     finally:
         said = job.communicate()[0]
     assert job.returncode == 0 and ", 0 wrong results" in said, said[-2000:]
-    return most
+    return [sample for sample in samples if sample["queue_pairs"]]
+
+
+def objects(tls, ranks):
+    """Queue pairs and shared receive queues that a device of h0 has most of the time, the most
+    queue pairs, which two processes that call one another at once have two of until one has given
+    way, and the most registered bytes. Who can look only now and then has more time for it."""
+    for seconds in (0.4, 4, 20):
+        samples = samples_of(tls, ranks, seconds)
+        if len(samples) >= 5:
+            break
+    assert len(samples) >= 5, samples
+    return {"queue_pairs": statistics.mode(each["queue_pairs"] for each in samples),
+            "shared_receives": statistics.mode(each["shared_receives"] for each in samples),
+            "peak": max(each["queue_pairs"] for each in samples),
+            "region_bytes": max(each["region_bytes"] for each in samples)}
 
 
 def test_objects():
@@ -224,6 +240,7 @@ def test_objects():
         rc, ud = objects("rc", ranks), objects("ud", ranks)
         assert [rc["queue_pairs"], ud["queue_pairs"]] == [
             of_device(tls, 2, ranks) for tls in ("rc", "ud")], (ranks, rc, ud)
+        assert rc["peak"] <= 2 * rc["queue_pairs"] and ud["peak"] <= 2 * ud["queue_pairs"], (rc, ud)
         assert rc["shared_receives"] == ranks and ud["shared_receives"] == 0, (ranks, rc, ud)
         assert rc["region_bytes"] <= ranks * (26 << 20), (ranks, rc)
         assert ud["region_bytes"] <= ranks * (26 << 20), (ranks, ud)
@@ -232,7 +249,7 @@ def test_objects():
             ud["region_bytes"] / 2**20 / ranks))
     nic_now = nic("h0")
     assert nic_now["queue_pairs"] == nic_now["regions"] == 0, nic_now
-    return ", ranks of a host, most queue pairs, bytes of a rank: " + "; ".join(notes)
+    return ", ranks of a host, queue pairs, most bytes of a rank: " + "; ".join(notes)
 
 
 def all_of(host):
