@@ -24,8 +24,10 @@ enum {
     ADDRESS_BYTES = 512,
     SPIN_NS = 20000, /* as r2's default of spin_us */
     SLEEP_MS = 1,    /* as r2 */
-    SEGMENTS = 64,   /* of a share, as r2's ring (plan/layout.c) */
-    SEGMENT_MIN = 32768
+    /* of a share, as r2's ring (r2_segment_bytes_from() in plan/layout.c) */
+    SEGMENTS_MOST = 64,
+    SEGMENTS_FEWEST = 16,
+    SEGMENT_SHORT = 32768
 };
 
 /** In front of a packet. As long as r2's, so that the same number of bytes travels. */
@@ -271,10 +273,11 @@ static void take_early(bare_t *bare)
 
 static size_t segment_of(size_t share)
 {
-    size_t segment = (share + SEGMENTS - 1) / SEGMENTS;
+    size_t fewest = share / SEGMENTS_FEWEST, segment = share / SEGMENTS_MOST;
 
-    segment = (segment + 63) / 64 * 64;
-    return segment < SEGMENT_MIN ? SEGMENT_MIN : segment;
+    fewest = fewest < SEGMENT_SHORT ? fewest : SEGMENT_SHORT;
+    segment = segment > fewest ? segment : fewest;
+    return (segment + 63) / 64 * 64;
 }
 
 static void run(bare_t *bare, const float *in, float *out, size_t count)
