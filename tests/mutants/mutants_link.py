@@ -388,6 +388,10 @@ MUTANTS_LINK = [
     ("who-is-back-has-heard-all", "link/limits.c",
      "(0 != net->late_ns && net->now_ns -", "(0 == net->late_ns && net->now_ns -",
      ["test_glance"]),
+    ("the-detector-is-not-told-who-reads-on", "ctx/health_ports.c",
+     "        .reads_on = r2_health_reads_on,\n", "", ["test_glance"]),
+    ("the-detector-hears-all-is-read", "ctx/health_ports.c",
+     "r2_net_catches_up(&health->core->net)", "NULL == health", ["test_glance"]),
     # RDMA.
     ("own-lanes-are-asked-for-by-peers-numbers", "health/heal.c",
      "ports->own_mute(ports->arg, heal->rail)", "ports->mute(ports->arg, 0, heal->rail)",
