@@ -28,7 +28,7 @@ EXTRA_DIST += docs/tests.md tests/lab/faultlab.py tests/lab/rail_faults.py \
     tests/lab/test_garbage.py tests/lab/test_levels.py tests/lab/test_processes.py \
     tests/lab/test_log.py tests/lab/test_waits.py \
     tests/lab/test_descriptors.py tests/functional/children.py tests/lab/test_presence.py \
-    tests/lab/campaign.py
+    tests/lab/test_programs.py tests/lab/campaign.py
 
 # The long forms: every kind of collective, stops and computing of 30 s, more rounds.
 check-faults-long: check-programs
@@ -57,6 +57,7 @@ check-rdma: check-programs
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py down --ud
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py drop refused --ib
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_presence.py --rdma
+	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_programs.py
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/campaign.py --rdma \
 	    --seed $(SEED) --runs $(or $(RUNS),100)
 .PHONY: check-rdma
