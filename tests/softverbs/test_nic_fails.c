@@ -105,6 +105,33 @@ static void receiver_not_ready(void **state)
     pair_fini(&pair);
 }
 
+/* A receiver that is not ready is not sent all that waits again and again. */
+static void receiver_asked_by_one(void **state)
+{
+    enum { SENDS = 60 };
+    uint32_t sent;
+
+    (void) state;
+    pair_init(&pair, &rc);
+    for (uint32_t i = 1; i <= SENDS; ++i) {
+        pair_post(&pair, 0, i, &(pair_send_t){.opcode = IBV_WR_SEND, .length = 8});
+    }
+    pair_pass_ms(&pair, 1);
+    sent = pair.ends[0].dev->counters.sent;
+    pair_pass_ms(&pair, 100);
+    assert_in_range(pair.ends[0].dev->counters.sent - sent, 1, 100);
+    for (uint32_t i = 1; i <= SENDS; ++i) {
+        pair_post_recv(&pair, 1, i, 0, 8);
+    }
+    pair_pass_ms(&pair, 20);
+    for (uint32_t i = 1; i <= SENDS; ++i) {
+        pair_expect(&pair, 0, i, IBV_WC_SUCCESS);
+        pair_expect(&pair, 1, i, IBV_WC_SUCCESS);
+    }
+    assert_int_equal(pair.ends[0].dev->counters.timeouts, 0);
+    pair_fini(&pair);
+}
+
 /* A request that the other side has to refuse, whose memory stays as it is. */
 static void refused(const pair_send_t *send)
 {
@@ -452,6 +479,7 @@ int main(void)
         cmocka_unit_test(retry_exceeded_after_its_time),
         cmocka_unit_test(retries_begin_anew),
         cmocka_unit_test(receiver_not_ready),
+        cmocka_unit_test(receiver_asked_by_one),
         cmocka_unit_test(keys_are_checked),
         cmocka_unit_test(strangers_are_not_heard),
         cmocka_unit_test(own_keys_are_checked),

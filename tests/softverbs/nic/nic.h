@@ -108,6 +108,7 @@ struct sv_qp {
     uint32_t una_psn, next_psn, end_psn;
     uint32_t answers; /* reads and atomics in flight */
     uint32_t retries, rnr_retries;
+    uint32_t window;        /* packets under way since no receive was posted; 0: SV_WINDOW */
     uint32_t went_back_psn; /* una_psn when it last went back for a gap */
     bool has_gone_back;
     uint64_t deadline_ns, rnr_until_ns; /* 0: none */

@@ -312,7 +312,7 @@ static void reset(sv_qp_t *qp)
 {
     qp->first = qp->current = qp->fresh = sv_ring_tail(&qp->sends);
     qp->una_psn = qp->next_psn = qp->end_psn = qp->expected_psn = 0;
-    qp->answers = qp->retries = qp->rnr_retries = qp->out_of_order = 0;
+    qp->answers = qp->retries = qp->rnr_retries = qp->window = qp->out_of_order = 0;
     qp->deadline_ns = qp->rnr_until_ns = 0;
     qp->has_gone_back = qp->is_receiving = qp->owes_ack = false;
     qp->recvs_taken = NULL == qp->recvs.shared ? 0 : sv_ring_tail(&qp->recvs);

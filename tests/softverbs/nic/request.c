@@ -8,6 +8,8 @@
  *
  * A timeout goes back to una_psn, retry_cnt times without progress, then the queue pair fails with
  * RETRY_EXC. A gap that is told goes back once for each una_psn; what is lost again is the timer's.
+ * Where no receive is posted one packet asks for one, and what is taken doubles what may be under
+ * way: a NIC that sends its whole window again and again costs nobody a processor, this one does.
  */
 #include "softverbs/nic/nic.h"
 
@@ -32,6 +34,11 @@ static bool is_atomic(const sv_send_t *send)
 static bool is_answered(const sv_send_t *send)
 {
     return IBV_WR_RDMA_READ == send->opcode || is_atomic(send);
+}
+
+static uint32_t window_of(const sv_qp_t *qp)
+{
+    return 0 == qp->window ? SV_WINDOW : qp->window;
 }
 
 /* ---- errors and timers */
@@ -129,7 +136,8 @@ static bool push_data(sv_qp_t *qp, const sv_send_t *send, uint32_t done, uint32_
     head->imm = send->imm;
     head->flags = send->opcode < sizeof(has_imm) ? has_imm[send->opcode] : 0;
     head->flags |= 0 != (send->flags & IBV_SEND_SOLICITED) ? SV_SOLICITED : 0;
-    if (done + 1 == packets || 0 == qp->next_psn % ASK_ACK_EVERY) {
+    if (done + 1 == packets || 0 == qp->next_psn % ASK_ACK_EVERY ||
+        qp->next_psn - qp->una_psn == qp->window) {
         head->flags |= SV_WANTS_ACK;
     }
     return true;
@@ -166,7 +174,7 @@ void sv_rc_push(sv_qp_t *qp)
         return;
     }
     qp->rnr_until_ns = 0;
-    while (qp->next_psn != qp->end_psn && qp->next_psn - qp->una_psn < SV_WINDOW) {
+    while (qp->next_psn != qp->end_psn && qp->next_psn - qp->una_psn < window_of(qp)) {
         uint32_t done;
         const sv_send_t *send = next_send(qp, &done);
         if (NULL == send) {
@@ -237,6 +245,7 @@ static void progressed(sv_qp_t *qp)
         qp->current = qp->first;
     }
     qp->retries = qp->rnr_retries = 0;
+    qp->window = 2 * qp->window < SV_WINDOW ? 2 * qp->window : 0;
     qp->has_gone_back = false;
     set_timer(qp);
     sv_touch(qp);
@@ -317,6 +326,7 @@ static void no_receive(sv_qp_t *qp, uint64_t wait_ns)
         return;
     }
     go_back(qp);
+    qp->window = 1;
     qp->deadline_ns = 0;
     qp->rnr_until_ns = qp->dev->nic->now_ns + wait_ns;
     sv_wake_at(qp->dev, qp->rnr_until_ns);
