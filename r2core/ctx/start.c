@@ -212,7 +212,8 @@ static r2_status_t r2_ctx_real_oob(r2_ctx_real_t *real, const r2_ctx_config_t *c
     r2_status_t status;
 
     real->pair = NULL != other;
-    status = real->pair ? r2_oob_pair_create(other, &real->oob) : r2_oob_pmix_create(&real->oob);
+    status = real->pair ? r2_oob_pair_create(other, &real->log, &real->oob)
+                        : r2_oob_pmix_create(&real->oob);
     if (R2_ERR_NOT_FOUND == status) {
         snprintf(text_p, text_bytes, "the PMIx server does not know the job %s", other);
     } else if (R2_OK != status) {

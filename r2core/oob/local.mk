@@ -20,6 +20,8 @@ libr2core_la_SOURCES += \
     r2core/oob/pmix_pair.c \
     r2core/oob/pmix_port.c \
     r2core/oob/pmix_port.h \
+    r2core/oob/pmix_request.c \
+    r2core/oob/pmix_request.h \
     r2core/oob/pmix_server.c \
     r2core/oob/pmix_value.c \
     r2core/oob/pmix_value.h \

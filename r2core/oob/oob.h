@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/logger.h"
 #include "r2/status.h"
 
 #define R2_OOB_BLOB_MAX 16384 /* bytes one process may publish */
@@ -59,11 +60,12 @@ void r2_oob_pmix_destroy(r2_oob_t *oob);
  * Processes are numbered as in one job. lookup() and job_key() ask nobody: they know what
  * r2_oob_pair_keep() was given, and answer R2_ERR_NOT_FOUND without; the three belong to one thread
  * at a time.
- * @param other copied.
+ * @param other copied. @param log borrowed: outlives the driver; says once that the launcher is
+ * late.
  * @return R2_OK, R2_ERR_UNSUPPORTED (no PMIx server), R2_ERR_NOT_FOUND (it knows no such job),
  * R2_ERR_PEER_GONE (the job has ended), R2_ERR_NO_MEMORY.
  */
-r2_status_t r2_oob_pair_create(const char *other, r2_oob_t *oob_p);
+r2_status_t r2_oob_pair_create(const char *other, const r2_log_t *log, r2_oob_t *oob_p);
 void r2_oob_pair_destroy(r2_oob_t *oob);
 /** Number of rank 0 of the other job. */
 uint32_t r2_oob_pair_first(const r2_oob_t *oob);

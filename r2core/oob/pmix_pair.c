@@ -43,6 +43,9 @@ typedef struct r2_oob_pair {
     bool have_key;
     bool lacks;            /* some blob was lacked; atomic */
     bool ended;            /* the other job; atomic */
+    bool said;             /* the user was told that the launcher is late; atomic */
+    const r2_log_t *log;   /* borrowed: outlives this */
+    char server[256];      /* its name */
     r2_pmix_port_t *end;   /* owned; NULL: nobody tells of its end */
     r2_pair_blob_t *blobs; /* owned, by rank of the other job */
 } r2_oob_pair_t;
@@ -141,9 +144,7 @@ static void r2_pair_name(const char *nspace, char *name_p, size_t space)
 /* Without, who waits does so until the launcher ends it. */
 static void r2_pair_watch(r2_oob_pair_t *oob, const char *other)
 {
-    char name[64];
-
-    if (R2_PMIX_SERVER_CARRIES == r2_pmix_server_find(name, sizeof(name))) {
+    if (R2_PMIX_SERVER_CARRIES == r2_pmix_server_find(oob->server, sizeof(oob->server))) {
         (void) r2_pmix_port_open_end(other, &oob->end);
     }
 }
@@ -181,14 +182,30 @@ static bool r2_pair_has_ended(r2_oob_pair_t *pair)
     return __atomic_load_n(&pair->ended, __ATOMIC_ACQUIRE);
 }
 
-/* A server that is late is asked again, unless it is known otherwise that the job has ended. */
+/* Who waits for the launcher says so once. */
+static r2_status_t r2_pair_note_late(r2_oob_pair_t *oob, uint32_t rank, r2_status_t status)
+{
+    if (R2_ERR_TIMEOUT == status && !__atomic_exchange_n(&oob->said, true, __ATOMIC_RELAXED)) {
+        r2_info(oob->log,
+                "rank %u waits for rank %u of job %s: PMIx server %s has not answered for %d s",
+                oob->self.rank, rank, oob->other.nspace, oob->server, R2_PMIX_WAIT_S);
+    }
+    return status;
+}
+
+/* A server that is late is waited for, unless it is known otherwise that the job has ended, or is
+ * none of its own. */
 static r2_status_t r2_pair_open_other(r2_oob_pair_t *oob, const char *other)
 {
-    r2_status_t status = r2_pmix_job_open(other, &oob->other);
+    r2_status_t known, status = r2_pmix_job_open(other, &oob->other);
 
-    while (R2_ERR_TIMEOUT == status) {
-        if (r2_pair_has_ended(oob) || R2_ERR_PEER_GONE == r2_pmix_ask_after(other, 0)) {
+    while (R2_ERR_TIMEOUT == r2_pair_note_late(oob, 0, status)) {
+        if (r2_pair_has_ended(oob)) {
             return R2_ERR_PEER_GONE;
+        }
+        known = r2_pmix_ask_after(&oob->other, 0);
+        if (R2_ERR_PEER_GONE == known || R2_ERR_NOT_FOUND == known) {
+            return known;
         }
         status = r2_pmix_job_open(other, &oob->other);
     }
@@ -214,7 +231,7 @@ static r2_status_t r2_pair_open(r2_oob_pair_t *oob, const char *other)
     return NULL == oob->blobs ? R2_ERR_NO_MEMORY : R2_OK;
 }
 
-r2_status_t r2_oob_pair_create(const char *other, r2_oob_t *oob_p)
+r2_status_t r2_oob_pair_create(const char *other, const r2_log_t *log, r2_oob_t *oob_p)
 {
     r2_oob_pair_t *oob;
     r2_status_t status;
@@ -230,6 +247,7 @@ r2_status_t r2_oob_pair_create(const char *other, r2_oob_t *oob_p)
         free(oob);
         return R2_ERR_UNSUPPORTED;
     }
+    oob->log = log;
     r2_pair_watch(oob, other);
     status = r2_pair_open(oob, other);
     if (R2_OK != status) {
@@ -270,30 +288,32 @@ static r2_status_t r2_pair_has_nothing(r2_oob_pair_t *pair, uint32_t rank)
     if (r2_pair_has_ended(pair)) {
         return R2_ERR_PEER_GONE;
     }
-    status =
-        r2_pmix_is_local(&pair->other, rank) ? r2_pmix_ask_after(pair->other.nspace, rank) : R2_OK;
+    status = r2_pmix_is_local(&pair->other, rank) ? r2_pmix_ask_after(&pair->other, rank) : R2_OK;
     return R2_OK == status || R2_ERR_UNSUPPORTED == status ? R2_ERR_NOT_FOUND : status;
 }
 
 r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p)
 {
-    const r2_oob_pair_t *pair = oob->instance;
+    r2_oob_pair_t *pair = oob->instance;
     r2_status_t status;
 
     if (rank >= pair->other.size) {
         return R2_ERR_NOT_FOUND;
     }
     status = r2_pmix_get(&pair->other, rank, R2_PMIX_BLOB_KEY, blob_p, R2_OOB_BLOB_MAX, bytes_p);
-    return R2_ERR_NOT_FOUND == status ? r2_pair_has_nothing(oob->instance, rank) : status;
+    return R2_ERR_NOT_FOUND == status ? r2_pair_has_nothing(pair, rank)
+                                      : r2_pair_note_late(pair, rank, status);
 }
 
 r2_status_t r2_oob_pair_ask(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p)
 {
-    const r2_oob_pair_t *pair = oob->instance;
+    r2_oob_pair_t *pair = oob->instance;
+    r2_status_t status = R2_ERR_NOT_FOUND;
 
-    return rank >= pair->other.size
-               ? R2_ERR_NOT_FOUND
-               : r2_pmix_get(&pair->other, rank, pair->reads, blob_p, R2_OOB_BLOB_MAX, bytes_p);
+    if (rank < pair->other.size) {
+        status = r2_pmix_get(&pair->other, rank, pair->reads, blob_p, R2_OOB_BLOB_MAX, bytes_p);
+    }
+    return r2_pair_note_late(pair, rank, status);
 }
 
 bool r2_oob_pair_other_ended(const r2_oob_t *oob)

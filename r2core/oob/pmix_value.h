@@ -12,24 +12,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "oob/pmix_request.h"
 #include "r2/status.h"
 #include "rail/hello.h"
 
 #define R2_PMIX_BLOB_KEY "r2.blob"
 #define R2_PMIX_JOB_KEY  "r2.key"
-#define R2_PMIX_WAIT_S   10 /* for a value that is not on this host */
 
 /** A job: this one, or another that the server knows. */
 typedef struct r2_pmix_job {
     pmix_nspace_t nspace;
     uint32_t size;
-    char *locals; /* owned: ranks on this host, "0,2"; NULL: not known */
+    char *locals;           /* owned: ranks on this host, "0,2"; NULL: not known */
+    r2_pmix_asked_t *asked; /* owned: what the server has not answered yet */
 } r2_pmix_job_t;
 
-/** @return R2_OK, R2_ERR_NOT_FOUND: the server does not know the job; R2_ERR_TIMEOUT: it is late,
- * or it is PRRTE, which never answers who asks for a job that it does not know; R2_ERR_NO_MEMORY.
+/**
+ * @return R2_OK, R2_ERR_NOT_FOUND: the server does not know the job; R2_ERR_TIMEOUT: it is late,
+ * or it is PRRTE, which never answers who asks for a job that it does not know: who calls again
+ * waits for the same answer; R2_ERR_NO_MEMORY.
+ * @param job zero at first. To be closed, whatever comes.
  */
-r2_status_t r2_pmix_job_open(const char *nspace, r2_pmix_job_t *job_p);
+r2_status_t r2_pmix_job_open(const char *nspace, r2_pmix_job_t *job);
 void r2_pmix_job_close(r2_pmix_job_t *job);
 /** Is it a process of this host? */
 bool r2_pmix_is_local(const r2_pmix_job_t *job, uint32_t rank);
@@ -37,11 +41,13 @@ bool r2_pmix_is_local(const r2_pmix_job_t *job, uint32_t rank);
 /**
  * Whether a process of another job lives, by this host's server. Of processes of other hosts it
  * may know that they were started.
- * @return R2_OK: it does; R2_ERR_PEER_GONE: its job has ended; R2_ERR_AGAIN: neither, as of a
- * process that is about to end; R2_ERR_UNSUPPORTED: this server does not tell; R2_ERR_TIMEOUT,
- * R2_ERR_NO_MEMORY.
+ * @param job whose name space is set.
+ * @return R2_OK: it does; R2_ERR_PEER_GONE: its job has ended; R2_ERR_NOT_FOUND: this launcher does
+ * not know the job, and did not start it: it may live under another one; R2_ERR_AGAIN: none of
+ * these, as of a process that is about to end; R2_ERR_UNSUPPORTED: this server does not tell;
+ * R2_ERR_TIMEOUT, R2_ERR_NO_MEMORY.
  */
-r2_status_t r2_pmix_ask_after(const char *nspace, uint32_t rank);
+r2_status_t r2_pmix_ask_after(const r2_pmix_job_t *job, uint32_t rank);
 
 /**
  * A value of a process, after the launcher's fence. The fence normally brought it here; if not

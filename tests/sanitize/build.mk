@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-# Tests of everything that needs no PMIx, and but for `closing` no UCX, compiled with sanitizers,
-# apart from configure:
+# Tests of everything that needs no PMIx server, and but for `closing` no UCX, compiled with
+# sanitizers, apart from configure:
 #   make -f tests/sanitize/build.mk KIND=asan OUT=DIR all
 # KIND: asan (AddressSanitizer, UndefinedBehaviorSanitizer), tsan, fuzz (libFuzzer; clang) or plain.
 
@@ -17,10 +17,11 @@ FLAGS_tsan := -fsanitize=thread
 FLAGS_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 FLAGS_plain :=
 
+comma := ,
 DEPS := libsodium cmocka jansson libnl-route-3.0 hwloc
 CPPFLAGS += -I$(OUT) -I$(SRCDIR)/r2core -I$(SRCDIR)/r2core/include -I$(SRCDIR)/tests/sim \
     -I$(SRCDIR)/tests -I$(SRCDIR)/tests/unit -I$(SRCDIR)/tests/fuzz -I$(SRCDIR) $(shell pkg-config \
-    --cflags $(DEPS))
+    --cflags $(DEPS) pmix)
 CFLAGS := -std=gnu11 -g -O1 -fno-omit-frame-pointer -w -pthread $(FLAGS_$(KIND)) $(EXTRA_CFLAGS)
 LDLIBS := $(shell pkg-config --libs $(DEPS)) -lpthread -ldl -lm
 
@@ -53,7 +54,7 @@ PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit
         test_units test_mesh_netns test_health test_notices test_health_map test_verdict \
         test_map_sync test_agree test_peer_info test_lane_grade test_programs test_drive \
         test_crowded \
-        test_sources)))))
+        test_sources test_pmix_value test_pmix_pair)))))
 PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads*.c)))
 PROGRAMS_ucx := closing
 PROGRAMS_replay := $(notdir $(basename $(wildcard $(SRCDIR)/tests/fuzz/fuzz_*.c)))
@@ -97,6 +98,14 @@ EXTRA_test_control := $(STUB)
 LINK_test_control := -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 LINK_test_event_writer := -Wl,--wrap=close
 EXTRA_test_excuses := $(STUB)
+# What the PMIx server is asked: these have a server of their own.
+EXTRA_test_pmix_value := $(SRCDIR)/tests/unit/pmix_stub.c \
+    $(addprefix $(SRCDIR)/r2core/oob/pmix_,pair.c port.c request.c server.c value.c)
+EXTRA_test_pmix_pair := $(EXTRA_test_pmix_value)
+PMIX_STUB := PMIx_Get_nb PMIx_Query_info_nb PMIx_Get PMIx_Init PMIx_Finalize \
+    PMIx_Register_event_handler PMIx_Deregister_event_handler pthread_cond_timedwait sodium_memzero
+LINK_test_pmix_value := $(addprefix -Wl$(comma)--wrap=,$(PMIX_STUB)) $(shell pkg-config --libs pmix)
+LINK_test_pmix_pair := $(LINK_test_pmix_value)
 EXTRA_fuzz_link := $(STUB)
 
 find_main = $(wildcard $(foreach folder,closing sim unit fuzz,$(SRCDIR)/tests/$(folder)/$(1).c))

@@ -479,6 +479,23 @@ check_PROGRAMS += tests/unit/test_posts
 tests_unit_test_posts_SOURCES = tests/unit/test_posts.c
 tests_unit_test_posts_LDADD = $(R2_TEST_LIBS)
 
+# What the PMIx server is asked
+pmix_stub_wraps = -Wl,--wrap=PMIx_Get_nb,--wrap=PMIx_Query_info_nb,--wrap=PMIx_Get \
+    -Wl,--wrap=PMIx_Init,--wrap=PMIx_Finalize,--wrap=PMIx_Register_event_handler \
+    -Wl,--wrap=PMIx_Deregister_event_handler,--wrap=pthread_cond_timedwait \
+    -Wl,--wrap=sodium_memzero
+check_PROGRAMS += tests/unit/test_pmix_value tests/unit/test_pmix_pair
+tests_unit_test_pmix_value_SOURCES = tests/unit/test_pmix_value.c tests/unit/pmix_stub.c \
+    tests/unit/pmix_stub.h
+tests_unit_test_pmix_value_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CPPFLAGS)
+tests_unit_test_pmix_value_LDFLAGS = $(pmix_stub_wraps)
+tests_unit_test_pmix_value_LDADD = $(R2_TEST_LIBS) $(PMIX_LIBS)
+tests_unit_test_pmix_pair_SOURCES = tests/unit/test_pmix_pair.c tests/unit/pmix_stub.c \
+    tests/unit/pmix_stub.h
+tests_unit_test_pmix_pair_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CPPFLAGS)
+tests_unit_test_pmix_pair_LDFLAGS = $(pmix_stub_wraps)
+tests_unit_test_pmix_pair_LDADD = $(R2_TEST_LIBS) $(PMIX_LIBS)
+
 # What help texts say about health
 check_PROGRAMS += tests/unit/test_describe
 tests_unit_test_describe_SOURCES = tests/unit/test_describe.c tests/unit/health_world.c \
