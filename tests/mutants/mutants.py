@@ -9,6 +9,7 @@ from watchers import (FLAPS, SLOW, PROGRAMS, PLANS, P2P, REPAIRS, CONSENT, FORK,
                       PRESENCE_FREED, SOURCES)
 from mutants_link import MUTANTS_LINK
 from mutants_local import MUTANTS_LOCAL
+from mutants_oob import MUTANTS_OOB
 from mutants_put import MUTANTS_PUT
 from mutants_send import MUTANTS_SEND
 from mutants_gpu import MUTANTS_GPU
@@ -20,7 +21,7 @@ OVERLAP = ["test_sim_gpu"]
 TELL = ["test_sim_health", "rails_that_tell*"]
 CROWDED = ["test_sim_health", "plans_for_crowded*"]
 
-MUTANTS = MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
+MUTANTS = MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_OOB + MUTANTS_PUT + MUTANTS_GPU + [
     ("calls-of-a-stopped-peer-bar-others", "ctx/p2p.c",
      "                    0 == p2p->peers[r2_link_peer(link)].granted_bytes;",
      "                    false;", P2P),

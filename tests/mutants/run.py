@@ -29,7 +29,7 @@ SIM = ["generate", "generate_unhelpful", "harness", "harness_dump", "harness_end
        "harness_health", "harness_rank", "harness_requests", "interpret", "p2p_world", "payload",
        "payload_kinds", "scenario", "scenario_faults", "scenario_words", "sim_memory"]
 UNIT_PARTS = ["thread_net", "checker", "checker_moves", "checker_race", "checker_run",
-              "checker_values", "schedule_cases", "mail_peer", "place_receive"]
+              "checker_values", "schedule_cases", "mail_peer", "place_receive", "pmix_stub"]
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=address,undefined",
           "-fno-sanitize-recover=undefined", "-DR2_ENABLE_DEBUG=1", "-pthread"]
 RUNS = [["test_sim_coll"], ["test_sim_relay"], ["campaign", "--seed", "1274", "--runs", "2"],
@@ -66,8 +66,12 @@ RC_PARTS = ["tp_closing", "tp_memory", "tp_processes", "tp_put", "tp_rail", "tp_
             "tp_land", "tp_sides", "tp_tcp"]
 # Tests with an allocator of their own, in place of the simulator's.
 STARVING = ("test_control",)
-# Functions that tests have in place of the C library's.
-WRAPPED = {"test_control": ("malloc", "calloc", "aligned_alloc"),
+# Functions that tests have in place of libraries'.
+PMIX = ("PMIx_Get_nb", "PMIx_Query_info_nb", "PMIx_Get", "PMIx_Init", "PMIx_Finalize",
+        "PMIx_Register_event_handler", "PMIx_Deregister_event_handler", "pthread_cond_timedwait",
+        "sodium_memzero")
+WRAPPED = {"test_pmix_value": PMIX, "test_pmix_pair": PMIX,
+           "test_control": ("malloc", "calloc", "aligned_alloc"),
            "test_shared": ("syscall", "posix_fallocate"), "test_team": ("process_vm_readv",),
            "test_team_odd": ("process_vm_readv",)}
 LIMIT_S = 400
