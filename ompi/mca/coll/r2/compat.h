@@ -19,6 +19,7 @@
 #include "ompi/errhandler/errcode.h"
 #include "ompi/mca/coll/base/base.h"
 #include "ompi/mca/coll/coll.h"
+#include "ompi/request/request.h"
 #include "opal/mca/base/base.h"
 #include "opal/mca/base/mca_base_framework.h"
 #include "opal/mca/base/mca_base_var.h"
@@ -218,6 +219,17 @@ static inline int mca_coll_r2_revoked_error(void)
     return MPI_ERR_REVOKED;
 #else
     return MPI_ERR_OTHER;
+#endif
+}
+
+/* ULFM: the peer of a request is dead, or its communicator revoked. */
+static inline bool mca_coll_r2_request_has_failed(ompi_request_t *request)
+{
+#if MCA_COLL_R2_HAS_ULFM
+    return ompi_request_is_failed(request);
+#else
+    (void) request;
+    return false;
 #endif
 }
 

@@ -87,12 +87,7 @@ static int r2_pml_request_free(ompi_request_t **request_p)
  * that one. A receive from any source goes on: it has an error (pending) that is taken back. */
 static bool r2_pml_inner_has_failed(const r2_pml_request_t *request)
 {
-#if OMPI_MAJOR_VERSION >= 5 && OPAL_ENABLE_FT_MPI
-    return ompi_request_is_failed(request->inner) && REQUEST_COMPLETE(request->inner);
-#else
-    (void) request;
-    return false;
-#endif
+    return mca_coll_r2_request_has_failed(request->inner) && REQUEST_COMPLETE(request->inner);
 }
 
 /* Under the lock. */
