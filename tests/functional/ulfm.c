@@ -7,6 +7,8 @@
  *                              after its first one
  *   ulfm two CALL              the last two die together while CALLs are made
  *   ulfm shrink|agree CALL     as in, and the one before it dies while the others shrink or agree
+ *   ulfm root CALL             as agree, and it is rank 0 that dies then, whom the others' answers
+ *                              go through
  *   ulfm revoke CALL           nobody dies: rank 0 revokes while the others are in CALL
  * Each survivor has MPI_ERR_PROC_FAILED (or MPI_ERR_REVOKED) within a second, knows the dead,
  * agrees with the others, shrinks, and reduces exactly on what is left. One line for each survivor:
@@ -201,20 +203,26 @@ static void reduce_exactly(MPI_Comm rest)
     }
 }
 
+/* Who dies while the others agree; -1: nobody. */
+static int dies_agreeing(void)
+{
+    return is("agree") ? size - 2 : is("root") ? 0 : -1;
+}
+
 /* All that are left have agreed on the same, and nothing but what they gave. */
 static void agree(void)
 {
     int flag = 0x7fff & ~(1 << (me % 8)), rc;
 
-    if (is("agree") && size - 2 == me) {
+    if (dies_agreeing() == me) {
         die_at(now_s() + 1e-3 * (getpid() % 5));
     }
     rc = class_of(MPIX_Comm_agree(MPI_COMM_WORLD, &flag));
-    while (is("agree") && size - 2 == me) {
+    while (dies_agreeing() == me) {
         pause();
     }
     expect(MPI_SUCCESS == rc || MPI_ERR_PROC_FAILED == rc, "agree", rc);
-    for (int r = 0; r < size - 2; ++r) {
+    for (int r = is("root"); r < size - 2; ++r) {
         expect(0 == (flag & (1 << (r % 8))), "agreed without", r);
     }
     counts[0] = flag;
@@ -302,7 +310,7 @@ static void play(call_t call, int n)
     step = "agree";
     agree();
     step = "shrink";
-    left = shrink(dead + (is("agree") || is("shrink")));
+    left = shrink(dead + (dies_agreeing() >= 0 || is("shrink")));
     printf("rank %d: %s %s: %.1f ms, left %d, %s, %d wrong\n", me, what, call_name, took_ms, left,
            is_r2 ? "on r2" : "not on r2", wrong);
     fflush(stdout);

@@ -58,6 +58,11 @@ def test_agree():
     return plays("agree", CALLS[2::3] if LONG else ("alltoall",))
 
 
+def test_root():
+    """a rank dies, and rank 0, through whom Open MPI agrees, while the rest agree"""
+    return plays("root", CALLS[2::3] if LONG else ("allreduce",), (HOSTS, 12))
+
+
 def test_revoke():
     """nobody dies: MPIX_Comm_revoke ends calls of all, blocking, nonblocking and persistent"""
     return plays("revoke", CALLS if LONG else ("allreduce", "iallreduce", "persistent"))
@@ -83,8 +88,8 @@ def test_unheard():
 def main():
     """Raises the lab, runs all tests, or those that are named."""
     names = [word for word in sys.argv[1:] if not word.startswith("-")]
-    tests = [test_in, test_before, test_after, test_two, test_shrink, test_agree, test_revoke,
-             test_many, test_dead_rail, test_unheard]
+    tests = [test_in, test_before, test_after, test_two, test_shrink, test_agree, test_root,
+             test_revoke, test_many, test_dead_rail, test_unheard]
     tests = [globals()["test_" + name] for name in names] or tests
     why_not = raise_lab()
     if why_not:

@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 from labtest import r2lab
 from ulfmlab import CALLS, HOSTS, LAB, RAILS, DownRail, play, raise_lab
 
-CASES = ("before", "in", "after", "two", "shrink", "agree", "revoke")
+CASES = ("before", "in", "after", "two", "shrink", "agree", "root", "revoke")
 SIZES = (4, 8, 12, 16)
 
 

@@ -31,7 +31,7 @@ def play(case, call, ranks=HOSTS, under=()):
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.STDOUT, timeout=90, errors="replace", check=False)
     lines = LINE.findall(done.stdout)
-    dead = {"revoke": 0, "two": 2, "shrink": 2, "agree": 2}.get(case, 1)
+    dead = {"revoke": 0, "two": 2, "shrink": 2, "agree": 2, "root": 2}.get(case, 1)
     assert len(lines) == ranks - dead, "%s %s: %d lines\n%s" % (case, call, len(lines), done.stdout)
     for _, left, where, wrong in lines:
         assert int(left) == ranks - dead and wrong == "0", "%s %s\n%s" % (case, call, done.stdout)
