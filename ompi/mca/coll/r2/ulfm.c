@@ -61,11 +61,21 @@ static uint64_t r2_ulfm_now_us(void)
     return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
 }
 
+/* Open MPI's agreement tells the result of one that is over to whom it finds among the processes
+ * that this one has met, and crashes where there is none: whose root dies asks anybody. */
+static void r2_ulfm_meet_all(struct ompi_communicator_t *comm)
+{
+    for (int rank = 0; rank < ompi_comm_size(comm); ++rank) {
+        (void) ompi_comm_peer_lookup(comm, rank);
+    }
+}
+
 void mca_coll_r2_ulfm_watch(mca_coll_r2_module_t *module, struct ompi_communicator_t *comm)
 {
     if (!ompi_ftmpi_enabled) {
         return;
     }
+    r2_ulfm_meet_all(comm);
     pthread_mutex_lock(&r2_ulfm_lock);
     module->watched = comm;
     module->next = r2_ulfm_modules;
