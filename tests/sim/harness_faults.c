@@ -6,6 +6,8 @@
  */
 #include "r2_config.h"
 
+#include <utlist.h>
+
 #include "base/util.h"
 #include "ctx/state.h"
 #include "harness.h"
@@ -137,6 +139,47 @@ static void job_cut_post(job_t *job, uint32_t host, bool cut)
     }
 }
 
+/* Packets of a lane whose messages are not all there yet: they are staged, or passed on. */
+static uint32_t lane_filling(const r2_lane_t *lane)
+{
+    const r2_packet_t *packet;
+    uint32_t count = 0;
+
+    DL_FOREACH(lane->tx.in_flight, packet) {
+        count += NULL != packet->item && R2_WIRE_DATA == packet->item->kind &&
+                 packet->item->message->ready_chunks < packet->item->message->chunk_count;
+    }
+    return count;
+}
+
+/* A rail of a host fails. */
+static void job_count_filling(job_t *job, const scenario_event_t *event)
+{
+    const scenario_verb_t verb = event->verb;
+
+    if (VERB_DOWN != verb && VERB_DROP != verb && VERB_DROP_IN != verb && VERB_DROP_OUT != verb &&
+        VERB_PORT_DOWN != verb) {
+        return;
+    }
+    for (uint32_t i = 0; i < job->rank_count; ++i) {
+        job_rank_t *rank = &job->ranks[i];
+        r2_links_t links;
+        const r2_link_t *link;
+
+        if (r2_sim_host_of(job->sim, i) != event->host || NULL == rank->ctx || rank->dead) {
+            continue;
+        }
+        links = r2_core_links(&rank->ctx->core, 0);
+        while (NULL != (link = r2_links_next(&links))) {
+            for (uint32_t lane = 0; lane < link->lane_count; ++lane) {
+                if (link->lanes[lane].rail->idx == event->rail) {
+                    job->result->filling_hit += lane_filling(&link->lanes[lane]);
+                }
+            }
+        }
+    }
+}
+
 static void job_apply(void *arg, uint64_t index)
 {
     job_t *job = arg;
@@ -144,6 +187,7 @@ static void job_apply(void *arg, uint64_t index)
     uint32_t h = event->host, r = event->rail;
 
     job_note_fault(job, event);
+    job_count_filling(job, event);
     switch (event->verb) {
     case VERB_DOWN:
     case VERB_UP:

@@ -64,11 +64,11 @@
  */
 /* clang-format on */
 
-#define SCENARIO_STEPS_MAX  256
-#define SCENARIO_EVENTS_MAX 256
-#define SCENARIO_COMMS_MAX  16
-#define SCENARIO_RANKS_MAX  64
-#define SCENARIO_PARAMS_MAX 16
+#define SCENARIO_STEPS_MAX   256
+#define SCENARIO_EVENTS_MAX  256
+#define SCENARIO_COMMS_MAX   16
+#define SCENARIO_RANKS_MAX   64
+#define SCENARIO_PARAMS_MAX  16
 #define SCENARIO_EXPECTS_MAX 32
 
 typedef enum scenario_type {
@@ -202,10 +202,12 @@ bool scenario_parse(const char *source, scenario_t *scenario_p, char *text_p, si
 /** What came of a run. */
 typedef struct scenario_result {
     bool ok;
-    char text[512];                 /* why not */
-    uint64_t time_ns;               /* virtual time of the whole run */
-    uint64_t healed_ns;             /* when a lane was last back */
-    uint64_t digest;                /* of all results of all ranks */
+    char text[512];     /* why not */
+    uint64_t time_ns;   /* virtual time of the whole run */
+    uint64_t healed_ns; /* when a lane was last back */
+    uint64_t digest;    /* of all results of all ranks */
+    /* packets under way by a rail when it failed, of messages of which a part was there yet */
+    uint32_t filling_hit;
     uint32_t errors;                /* collectives that ended with an error */
     r2_status_t error;              /* of the first of them */
     uint64_t first_error_ns;        /* when that was */

@@ -206,6 +206,7 @@ static void blocks_survive_rails(void **state)
         "at 3ms down h0 rail0; at 9ms drop h1 rail1; at 300ms heal",
         "at 5ms drop-in h1 rail0; at 12ms drop-out h0 rail1; at 400ms heal",
         "at 8ms drop h0 rail1; at 250ms heal; at 252ms down h1 rail0; at 600ms heal"};
+    uint32_t hit[r2_array_count(faults)] = {0};
     scenario_result_t result;
     char text[1024];
 
@@ -219,7 +220,13 @@ static void blocks_survive_rails(void **state)
                      seed, machines[i / r2_array_count(faults)],
                      faults[i % r2_array_count(faults)]);
             assert_true(scenario_check(text, &result));
+            assert_true(result.counters.resent_chunks > 0);
+            hit[i % r2_array_count(faults)] += result.filling_hit;
         }
+    }
+    for (size_t i = 0; i < r2_array_count(faults); ++i) {
+        print_message("%u packets of messages that were being filled: %s\n", hit[i], faults[i]);
+        assert_true(hit[i] > 0);
     }
 }
 
