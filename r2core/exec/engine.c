@@ -46,20 +46,19 @@ static unsigned r2_engine_start_loaded(r2_exec_t *exec)
     r2_staged_t *stage = exec->stage;
     unsigned started = 0;
 
-    while (started < stage->waiting_count && !exec->over) {
-        const uint32_t op = stage->waiting[started];
+    while (stage->waiting_count > 0 && !exec->over) {
+        const uint32_t op = stage->waiting[stage->waiting_head];
         const r2_status_t status = r2_stage_load(exec, op);
 
         if (R2_IN_PROGRESS == status) {
             r2_exec_loaded(exec, op, status);
             break;
         }
+        ++stage->waiting_head;
+        --stage->waiting_count;
         ++started;
         r2_exec_loaded(exec, op, status);
     }
-    stage->waiting_count -= started;
-    memmove(stage->waiting, stage->waiting + started,
-            stage->waiting_count * sizeof(*stage->waiting));
     return started;
 }
 

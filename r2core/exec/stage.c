@@ -7,7 +7,6 @@
 #include "r2_config.h"
 
 #include <string.h>
-#include <utlist.h>
 
 #include "base/util.h"
 #include "exec/exec.h"
@@ -65,8 +64,8 @@ static bool r2_stage_is_needed(const r2_exec_args_t *args)
     return !r2_mem_traits(args->at[0].kind)->is_cpus || !r2_mem_traits(args->at[1].kind)->is_cpus;
 }
 
-/* waiting, written, reducing; arriving, arrived, taken */
-enum { R2_STAGE_LISTS = 6 };
+/* waiting, written, reducing, arriving; and by op: arrived, taken, ready_src, ready_dst */
+enum { R2_STAGE_LISTS = 8, R2_STAGE_COUNTS = 4 };
 
 /* @param reducer as in r2_staged_t. */
 static r2_status_t r2_stage_create(r2_exec_t *exec, r2_staging_place_t *reducer)
@@ -98,7 +97,9 @@ static r2_status_t r2_stage_create(r2_exec_t *exec, r2_staging_place_t *reducer)
     stage->arriving = stage->reducing + ops;
     stage->arrived = stage->arriving + ops;
     stage->taken = stage->arrived + ops;
-    memset(stage->arrived, 0, 2 * ops * sizeof(*stage->arrived));
+    stage->ready_src = stage->taken + ops;
+    stage->ready_dst = stage->ready_src + ops;
+    memset(stage->arrived, 0, R2_STAGE_COUNTS * ops * sizeof(*stage->arrived));
     exec->stage = stage;
     status = r2_stage_open(exec, 0, (char *) (stage + 1));
     if (R2_OK == status) {
@@ -203,34 +204,6 @@ void r2_stage_fini(r2_exec_t *exec)
     }
 }
 
-/* ---- who waits ---- */
-
-bool r2_stage_is_busy(const r2_staged_t *stage)
-{
-    return stage->waiting_count > 0 || stage->written_head < stage->written_tail ||
-           0 != stage->stored || stage->ahead < stage->load_count || stage->fetches > 0 ||
-           stage->landed > 0 || stage->reduce_head < stage->reduce_tail ||
-           stage->arriving_count > 0;
-}
-
-void r2_stage_leave(r2_exec_t *exec)
-{
-    if (exec->in_copying) {
-        exec->in_copying = false;
-        r2_staging_count(&exec->engine->staging, -1);
-        DL_DELETE2(exec->engine->staging.copying, exec, copying_prev, copying_next);
-    }
-}
-
-void r2_stage_await(r2_exec_t *exec)
-{
-    if (!exec->in_copying && !exec->over) {
-        exec->in_copying = true;
-        r2_staging_count(&exec->engine->staging, 1);
-        DL_APPEND2(exec->engine->staging.copying, exec, copying_prev, copying_next);
-    }
-}
-
 /* ---- copies ---- */
 
 /* Segments [first, end) of a buffer: loaded or stored. */
@@ -320,14 +293,26 @@ r2_status_t r2_stage_load_ahead(r2_exec_t *exec)
     return status;
 }
 
-static bool r2_stage_is_missing(const r2_staged_side_t *side, const r2_touch_span_t *span)
+/* How far a span is loaded. Segments that were are not looked at again: an op is asked for as often
+ * as its pieces come. @param ready_p grows. @return R2_OK: all; R2_IN_PROGRESS: the next one is not
+ * there, or missing; R2_ERR_GPU. */
+static r2_status_t r2_stage_advance(r2_staged_t *stage, r2_staged_side_t *side,
+                                    const r2_touch_span_t *span, uint32_t *ready_p)
 {
-    for (uint32_t s = span->first; s < span->end; ++s) {
-        if (R2_STAGE_MISSING == side->loaded[s]) {
-            return true;
+    r2_status_t status = R2_OK;
+
+    while (R2_OK == status && span->first + *ready_p < span->end) {
+        const uint64_t ticket = side->loaded[span->first + *ready_p];
+
+        ++stage->looked;
+        if (R2_STAGE_MISSING == ticket) {
+            status = R2_IN_PROGRESS;
+        } else if (0 != ticket) {
+            status = r2_mem_queue_test(&side->place->loads, ticket);
         }
+        *ready_p += R2_OK == status ? 1 : 0;
     }
-    return false;
+    return status;
 }
 
 /* What was lent, or received by its peer's memory, and is needed here after all. */
@@ -335,10 +320,11 @@ static r2_status_t r2_stage_load_missing(r2_exec_t *exec, uint32_t which,
                                          const r2_touch_span_t *span)
 {
     const r2_staged_side_t *side = &exec->stage->sides[which];
-    r2_status_t status = R2_OK;
+    r2_status_t status = r2_mem_queue_room(&side->place->loads);
 
     for (uint32_t s = span->first, end; R2_OK == status && s < span->end; s = end + 1) {
         for (end = s; end < span->end && R2_STAGE_MISSING == side->loaded[end]; ++end) {
+            ++exec->stage->looked;
         }
         if (end > s) {
             status = r2_stage_load_span(exec, which, (r2_touch_span_t){s, end});
@@ -347,31 +333,27 @@ static r2_status_t r2_stage_load_missing(r2_exec_t *exec, uint32_t which,
     return status;
 }
 
-static r2_status_t r2_stage_side_load(r2_exec_t *exec, r2_buf_t buf, const r2_touch_span_t *span)
+/* @param ready_p as r2_stage_advance(). */
+static r2_status_t r2_stage_side_load(r2_exec_t *exec, r2_buf_t buf, const r2_touch_span_t *span,
+                                      uint32_t *ready_p)
 {
     const uint32_t which = R2_BUF_IN == buf ? 0 : 1;
     r2_staged_side_t *side = &exec->stage->sides[which];
-    r2_status_t missing;
-    uint64_t newest = 0;
+    r2_status_t status;
 
     if (R2_BUF_SCRATCH == buf || NULL == side->place) {
         return R2_OK;
     }
-    if (r2_stage_is_missing(side, span)) {
-        const r2_status_t status = r2_stage_load_ahead(exec);
-
-        if (R2_OK != status && (status < 0 || r2_stage_is_missing(side, span))) {
-            return status;
-        }
-        missing = r2_stage_load_missing(exec, which, span);
-        if (R2_OK != missing) {
-            return missing;
-        }
+    status = r2_stage_advance(exec->stage, side, span, ready_p);
+    if (R2_IN_PROGRESS != status || R2_STAGE_MISSING != side->loaded[span->first + *ready_p]) {
+        return status;
     }
-    for (uint32_t s = span->first; s < span->end; ++s) {
-        newest = r2_max(newest, side->loaded[s]);
+    status = r2_stage_load_ahead(exec);
+    if (R2_OK == status) {
+        status = r2_stage_load_missing(exec, which,
+                                       &(r2_touch_span_t){span->first + *ready_p, span->end});
     }
-    return 0 == newest ? R2_OK : r2_mem_queue_test(&side->place->loads, newest);
+    return status < 0 ? status : r2_stage_advance(exec->stage, side, span, ready_p);
 }
 
 r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
@@ -390,10 +372,12 @@ r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
         return r2_stage_follow(&exec->stage->sides[R2_BUF_IN == buf ? 0 : 1]);
     }
     if (r2_touch_reads_src(op) && 0 == (direct & R2_TOUCH_DIRECT_SRC)) {
-        status = r2_stage_side_load(exec, op->src.buf, &touch->src[index]);
+        status = r2_stage_side_load(exec, op->src.buf, &touch->src[index],
+                                    &exec->stage->ready_src[index]);
     }
     if (R2_OK == status && r2_touch_writes_dst(op) && 0 == (direct & R2_TOUCH_DIRECT_DST)) {
-        status = r2_stage_side_load(exec, op->dst.buf, &touch->dst[index]);
+        status = r2_stage_side_load(exec, op->dst.buf, &touch->dst[index],
+                                    &exec->stage->ready_dst[index]);
     }
     return status;
 }

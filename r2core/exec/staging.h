@@ -66,8 +66,11 @@ typedef struct r2_staged_side {
 typedef struct r2_staged {
     r2_staged_side_t sides[R2_TOUCH_SIDES];
     uint32_t ahead, load_count; /* of touch->loads: started, and all */
-    uint32_t *waiting;          /* ops that wait for loads, rising */
-    uint32_t waiting_count;
+    uint32_t *waiting;          /* ops that wait for loads, rising; the first at waiting_head */
+    uint32_t waiting_head, waiting_count;
+    /* by op, in segments: of what it reads so much is loaded, from the first on */
+    uint32_t *ready_src, *ready_dst;
+    uint64_t looked;   /* segments that were looked at for it: as many as there are, and polls */
     uint32_t *written; /* ops that are complete; each enters once */
     uint32_t written_head, written_tail;
     uint32_t fetches; /* ops that NICs were to read, and that wait for no load yet */

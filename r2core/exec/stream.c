@@ -9,6 +9,8 @@
  */
 #include "r2_config.h"
 
+#include <string.h>
+
 #include "base/util.h"
 #include "exec/exec.h"
 
@@ -16,9 +18,15 @@
 void r2_stage_wait(r2_exec_t *exec, uint32_t op)
 {
     r2_staged_t *stage = exec->stage;
-    uint32_t at = stage->waiting_count++;
+    uint32_t at;
 
-    for (; at > 0 && stage->waiting[at - 1] > op; --at) {
+    if (stage->waiting_head + stage->waiting_count == exec->schedule->op_count) {
+        memmove(stage->waiting, stage->waiting + stage->waiting_head,
+                stage->waiting_count * sizeof(*stage->waiting));
+        stage->waiting_head = 0;
+    }
+    at = stage->waiting_head + stage->waiting_count++;
+    for (; at > stage->waiting_head && stage->waiting[at - 1] > op; --at) {
         stage->waiting[at] = stage->waiting[at - 1];
     }
     stage->waiting[at] = op;
@@ -30,34 +38,23 @@ static bool r2_stream_is_long(r2_touch_span_t span)
     return span.end - span.first > 1;
 }
 
-/* @return the first segment of what an op sends that is not loaded. */
+/* @return the first segment of what an op sends that was not loaded when r2_stage_load() looked. */
 static uint32_t r2_stream_loaded(const r2_exec_t *exec, uint32_t index)
 {
-    const r2_staged_side_t *side = r2_exec_staged(exec, exec->schedule->ops[index].src.buf);
-    const r2_touch_span_t span = exec->stage->touch->src[index];
-    uint32_t s = span.first;
-
-    while (s < span.end && R2_STAGE_MISSING != side->loaded[s] &&
-           (0 == side->loaded[s] ||
-            R2_OK == r2_mem_queue_test(&side->place->loads, side->loaded[s]))) {
-        ++s;
-    }
-    return s;
+    return exec->stage->touch->src[index].first + exec->stage->ready_src[index];
 }
 
+/* Of what is lent or read by NICs no piece is ready. */
 bool r2_stream_may_begin(const r2_exec_t *exec, uint32_t index)
 {
     const r2_op_t *op = &exec->schedule->ops[index];
-    const r2_exec_op_t *handle = &exec->ops[index];
     r2_link_t *link;
 
     return R2_OP_SEND == op->kind && r2_stream_is_long(exec->stage->touch->src[index]) &&
-           NULL == handle->message && !handle->by_nic && !handle->fetching &&
-           !r2_loan_is_on(handle) &&
+           exec->stage->ready_src[index] > 0 && !exec->ops[index].fetching && /* it has begun */
            R2_OK == r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link) &&
            !r2_link_is_beside(link) && /* there a message is handed over whole */
-           r2_link_is_quiet(link, op->bytes) &&
-           r2_stream_loaded(exec, index) > exec->stage->touch->src[index].first;
+           r2_link_is_quiet(link, op->bytes);
 }
 
 void r2_stream_fill(const r2_exec_t *exec, uint32_t index)

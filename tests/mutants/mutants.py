@@ -414,8 +414,8 @@ MUTANTS = MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_OOB + MUTANTS_PU
     ("pieces-of-any-distance-are-rows", "exec/staging.c",
      "at == first + rows->rows * rows->pitch_bytes", "at > first", ROWS),
     ("ops-do-not-wait-for-loads", "exec/stage.c",
-     "    return 0 == newest ? R2_OK : r2_mem_queue_test(&side->place->loads, newest);",
-     "    return R2_OK;", STAGED),
+     "            status = r2_mem_queue_test(&side->place->loads, ticket);",
+     "            status = R2_OK;", STAGED),
     ("results-are-stored-by-each-writer", "exec/stage.c",
      "0 == --side->writes[end]; ++end", "0 != side->writes[end]--; ++end", STAGED),
     ("runs-end-before-their-stores", "exec/stage.c",
@@ -433,9 +433,12 @@ MUTANTS = MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_OOB + MUTANTS_PU
     ("writers-of-a-segment-are-one", "exec/touch.c",
      "            ++filled->writers[to][s];", "            filled->writers[to][s] = 1;", STAGED),
     ("buffers-are-staged-whole", "exec/stage.c",
-     "    if (r2_stage_is_missing(side, span)) {",
-     "    newest = side->place->loads.newest;\n"
-     "    if (exec->stage->ahead < exec->stage->load_count) {", OVERLAP),
+     "    status = r2_stage_advance(exec->stage, side, span, ready_p);\n    if",
+     "    status = r2_stage_load_ahead(exec);\n"
+     "    if (R2_OK != status || R2_OK != (status = r2_mem_queue_test(\n"
+     "                               &side->place->loads, side->place->loads.newest))) {\n"
+     "        return status;\n    }\n"
+     "    status = r2_stage_advance(exec->stage, side, span, ready_p);\n    if", OVERLAP),
     ("what-is-read-last-is-loaded-first", "exec/stage.c",
      "&touch->loads[stage->ahead]", "&touch->loads[stage->load_count - 1 - stage->ahead]",
      OVERLAP),

@@ -9,6 +9,7 @@ BORROW = ["test_exec_borrow"]
 SHARE = ["test_mem_share"]
 NICS = ["test_exec_nic"]
 LANDING = ["test_exec_landing"]
+STREAM = ["test_exec_stream"]
 SIMULATED = ["test_sim_gpu"]
 
 MUTANTS_GPU = [
@@ -58,6 +59,23 @@ MUTANTS_GPU = [
     ("what-has-not-come-is-stored", "exec/stream.c",
      "stage->sides[1].touch->cuts[span.first + *arrived + 1] <= end) {",
      "stage->sides[1].touch->cuts[span.first + *arrived] <= end) {", SIMULATED),
+    ("blocks-leave-in-pieces-where-lanes-are-busy", "exec/stream.c",
+     "           r2_link_is_quiet(link, op->bytes);", "           NULL != exec;", STREAM),
+    ("blocks-leave-in-pieces-within-a-host", "exec/stream.c",
+     "           !r2_link_is_beside(link) && /*", "           NULL != exec && /*", STREAM),
+    ("what-is-fetched-begins-again", "exec/stream.c",
+     "!exec->ops[index].fetching && /* it has begun */", "NULL != exec &&", STREAM),
+    ("what-is-loaded-last-begins-first", "exec/stream.c",
+     "    for (; at > stage->waiting_head && stage->waiting[at - 1] > op; --at) {",
+     "    for (; at > stage->waiting_head && stage->waiting[at - 1] > op && NULL == exec; --at) {",
+     STREAM),
+    ("the-list-of-ops-that-wait-is-too-short", "exec/stream.c",
+     "    if (stage->waiting_head + stage->waiting_count == exec->schedule->op_count) {",
+     "    if (NULL == exec) {", STREAM),
+    ("pieces-are-looked-at-again", "exec/stage.c",
+     "    r2_status_t status = R2_OK;\n\n    while (R2_OK == status && span->first + *ready_p",
+     "    r2_status_t status = R2_OK;\n\n    *ready_p = 0;\n"
+     "    while (R2_OK == status && span->first + *ready_p", STREAM),
     ("own-blocks-go-through-the-host", "exec/touch.c",
      "? R2_TOUCH_DIRECT_COPY : 0;", "? 0 : 0;", SIMULATED),
     ("what-the-gpu-has-copied-is-stored", "exec/device.c",

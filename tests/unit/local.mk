@@ -212,7 +212,7 @@ if R2_KERNELS
 # They include mem/kernels.c.
 tests/unit/test_exec.o tests/unit/test_exec_data.o tests/unit/test_exec_device.o \
     tests/unit/test_exec_borrow.o tests/unit/test_exec_loan.o tests/unit/test_exec_nic.o \
-    tests/unit/test_exec_landing.o \
+    tests/unit/test_exec_landing.o tests/unit/test_exec_stream.o \
     tests/unit/test_exec_rows.o tests/unit/test_exec_staged.o: r2core/mem/kernels_ptx.h
 endif
 check_PROGRAMS += tests/unit/test_exec_loan tests/unit/test_exec_borrow
@@ -238,6 +238,12 @@ tests_unit_test_exec_landing_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_lin
     tests/unit/test_exec_landing.c \
     tests/fakecuda/parts.h
 tests_unit_test_exec_landing_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
+check_PROGRAMS += tests/unit/test_exec_stream
+tests_unit_test_exec_stream_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
+    tests/unit/exec_loans.h \
+    tests/unit/test_exec_stream.c \
+    tests/fakecuda/parts.h
+tests_unit_test_exec_stream_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
 check_PROGRAMS += tests/unit/test_exec_rows
 tests_unit_test_exec_rows_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
     tests/unit/test_exec_rows.c \

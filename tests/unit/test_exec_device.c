@@ -167,6 +167,36 @@ static void pieces_come_together_meanwhile(void **state)
     r2_exec_fini(&exec);
 }
 
+/* Pieces of an MiB of what a rank reduces, as plans cut it, come one by one and faster than the GPU
+ * reduces them: eight are one launch, after the first. */
+static void launches_are_counted_per_mib(void **state)
+{
+    enum { MIB_PIECES = (1 << 20) / 32768, BEHIND = MIB_PIECES - 1 };
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+
+    (void) state;
+    r2_schedule_init(&schedule);
+    schedule.scratch_bytes = MIB_PIECES * PIECE;
+    for (uint32_t i = 0; i < MIB_PIECES; ++i) {
+        const uint32_t op =
+            add(&schedule, R2_OP_RECV, none, scratch_at(i * PIECE), PIECE, R2_OP_NONE);
+
+        add(&schedule, R2_OP_REDUCE, scratch_at(i * PIECE), out_at(i * PIECE), PIECE, op);
+    }
+    close_gate(NULL, &gate);
+    begin(&exec, &schedule);
+    for (uint32_t i = 0; i < MIB_PIECES; ++i) {
+        arrive(i, 1);
+        r2_engine_run(&engine, true);
+        assert_int_equal(launched(), 1 + i / R2_KERNEL_PIECES);
+    }
+    sem_post(&gate);
+    assert_int_equal(run_until_over(&exec), R2_OK);
+    assert_int_equal(launched(), 1 + (BEHIND + R2_KERNEL_PIECES - 1) / R2_KERNEL_PIECES);
+    r2_exec_fini(&exec);
+}
+
 /* More launches than a queue has tickets. */
 static void many_take_turns(void **state)
 {
@@ -420,6 +450,7 @@ int main(void)
         T(what_is_ready_together_is_one_launch),
         T(more_take_another_launch),
         T(pieces_come_together_meanwhile),
+        T(launches_are_counted_per_mib),
         T(many_take_turns),
         T(follows_the_application),
         T(an_error_comes_after_all_kernels),
