@@ -199,18 +199,31 @@ static r2_programs_slot_t *r2_programs_free_slot(r2_programs_t *programs)
     return NULL;
 }
 
+/* What programs take grows when a run needs what their ops touch. */
+static void r2_programs_weigh(r2_programs_t *programs)
+{
+    programs->bytes = 0;
+    for (uint32_t i = 0; i < programs->top; ++i) {
+        r2_programs_slot_t *slot = &programs->slots[i];
+
+        slot->bytes = 0 == slot->used ? 0 : slot->list_bytes + slot->program->bytes;
+        programs->bytes += slot->bytes;
+    }
+}
+
 void r2_programs_keep(r2_programs_t *programs, const r2_shape_t *shape, r2_program_t *program)
 {
     r2_programs_slot_t made = {.digest = r2_shape_digest(shape)}, *slot;
 
-    if (R2_OK != r2_shape_copy(shape, &made.shape, &made.lists, &made.bytes)) {
+    if (R2_OK != r2_shape_copy(shape, &made.shape, &made.lists, &made.list_bytes)) {
         return;
     }
-    made.bytes += program->bytes;
+    made.bytes = made.list_bytes + program->bytes;
     if (made.bytes > programs->bytes_max) {
         free(made.lists);
         return;
     }
+    r2_programs_weigh(programs);
     while (programs->bytes + made.bytes > programs->bytes_max &&
            NULL != (slot = r2_programs_oldest(programs))) {
         r2_programs_clear(programs, slot);

@@ -45,8 +45,9 @@ typedef struct r2_programs_slot {
     uint64_t digest; /* of the shape */
     uint64_t used;   /* turn of the last use; 0: free slot */
     r2_shape_t shape;
-    char *lists;           /* owned: what the shape refers to; NULL: nothing */
-    size_t bytes;          /* of lists and program */
+    char *lists; /* owned: what the shape refers to; NULL: nothing */
+    size_t list_bytes;
+    size_t bytes;          /* of lists and program, when it was weighed */
     r2_program_t *program; /* refcounted */
 } r2_programs_slot_t;
 
@@ -72,7 +73,8 @@ void r2_programs_fini(r2_programs_t *programs);
 r2_program_t *r2_programs_find(r2_programs_t *programs, const r2_shape_t *shape, uint32_t *hint_p);
 /**
  * Keeps a program of a shape that is not there. What was not used for longest makes room; without
- * memory for it, or if it is too long, it is not kept.
+ * memory for it, or if it is too long, it is not kept. All are weighed again: what runs on memory
+ * of GPUs have added to programs since then counts from here on.
  */
 void r2_programs_keep(r2_programs_t *programs, const r2_shape_t *shape, r2_program_t *program);
 /** Forgets all of a communicator. */

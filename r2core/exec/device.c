@@ -50,7 +50,7 @@ static r2_staging_place_t *r2_stage_one_place(const r2_exec_t *exec, const r2_to
 r2_staging_place_t *r2_stage_reducer(r2_exec_t *exec)
 {
     r2_staging_t *staging = &exec->engine->staging;
-    r2_program_t *program = exec->program;
+    const r2_touch_t *touch;
     r2_staging_place_t *place;
 
     if ((r2_mem_traits(exec->args.at[0].kind)->is_cpus &&
@@ -60,10 +60,8 @@ r2_staging_place_t *r2_stage_reducer(r2_exec_t *exec)
         !r2_stage_has_long_reduce(exec->schedule, staging->reduce_bytes)) {
         return NULL;
     }
-    if (NULL == program->touch[true]) {
-        program->touch[true] = r2_touch_create(&program->schedule, staging->reduce_bytes);
-    }
-    place = NULL == program->touch[true] ? NULL : r2_stage_one_place(exec, program->touch[true]);
+    touch = r2_program_touch(exec->program, true, staging->reduce_bytes);
+    place = NULL == touch ? NULL : r2_stage_one_place(exec, touch);
     return NULL != place && r2_kernels_ask(&place->kernels, staging->mem, &place->reduces.at,
                                            exec->args.kernel)
                ? place

@@ -131,6 +131,17 @@ bool r2_program_passes_on(const r2_program_t *program, uint32_t op)
            recv->dst.buf == send->src.buf && recv->dst.offset_bytes == send->src.offset_bytes;
 }
 
+const r2_touch_t *r2_program_touch(r2_program_t *program, bool reduces, uint64_t gpu_bytes)
+{
+    r2_touch_t **touch_p = &program->touch[reduces];
+
+    if (NULL == *touch_p) {
+        *touch_p = r2_touch_create(&program->schedule, gpu_bytes);
+        program->bytes += NULL == *touch_p ? 0 : (*touch_p)->bytes;
+    }
+    return *touch_p;
+}
+
 r2_program_t *r2_program_get(r2_program_t *program)
 {
     ++program->users;

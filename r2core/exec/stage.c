@@ -145,10 +145,7 @@ static bool r2_stage_pin_all(r2_exec_t *exec)
 
 bool r2_stage_touch(r2_program_t *program)
 {
-    if (NULL == program->touch[false]) {
-        program->touch[false] = r2_touch_create(&program->schedule, R2_TOUCH_NO_GPU);
-    }
-    return NULL != program->touch[false];
+    return NULL != r2_program_touch(program, false, R2_TOUCH_NO_GPU);
 }
 
 r2_status_t r2_stage_init(r2_exec_t *exec, r2_staging_place_t *reducer)

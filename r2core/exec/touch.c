@@ -260,9 +260,10 @@ static r2_touch_t *r2_touch_copy(const r2_schedule_t *schedule, const uint64_t *
                                  uint32_t out, uint64_t gpu_bytes)
 {
     const size_t ops = schedule->op_count, cuts = (size_t) in + out;
-    r2_touch_t *touch =
-        calloc(1, sizeof(*touch) + 2 * cuts * sizeof(uint64_t) + 2 * ops * sizeof(r2_touch_span_t) +
-                      cuts * (sizeof(uint32_t) + sizeof(r2_touch_load_t)) + ops);
+    const size_t bytes = sizeof(r2_touch_t) + 2 * cuts * sizeof(uint64_t) +
+                         2 * ops * sizeof(r2_touch_span_t) +
+                         cuts * (sizeof(uint32_t) + sizeof(r2_touch_load_t)) + ops;
+    r2_touch_t *touch = calloc(1, bytes);
     r2_touch_filled_t filled = {.gpu_bytes = gpu_bytes};
     uint64_t *own_cuts, *places;
     uint32_t *writers;
@@ -286,6 +287,7 @@ static r2_touch_t *r2_touch_copy(const r2_schedule_t *schedule, const uint64_t *
     touch->sides[0] = (r2_touch_side_t){in > 0 ? in - 1 : 0, own_cuts, places, writers};
     touch->sides[1] =
         (r2_touch_side_t){out > 0 ? out - 1 : 0, own_cuts + in, places + in, writers + in};
+    touch->bytes = bytes;
     touch->src = filled.src;
     touch->dst = filled.dst;
     touch->direct = filled.direct;

@@ -54,6 +54,7 @@ typedef struct r2_touch {
     const uint8_t *direct;            /* by op: r2_touch_direct_t */
     const r2_touch_load_t *loads;     /* in the order of the ops that read them; none twice */
     uint32_t load_count;
+    size_t bytes; /* of all this */
 } r2_touch_t;
 
 #define R2_TOUCH_NO_GPU UINT64_MAX

@@ -93,6 +93,8 @@ MUTANTS = MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_OOB + MUTANTS_PU
     ("evicted-programs-are-freed-in-use", "exec/program.c",
      "NULL != program && 0 == --program->users", "NULL != program && 0 < program->users--",
      PROGRAMS),
+    ("what-is-added-to-programs-is-not-weighed", "ctx/programs.c",
+     "    r2_programs_weigh(programs);\n", "", PROGRAMS),
     ("newest-program-is-forgotten", "ctx/programs.c",
      "NULL == oldest || slot->used < oldest->used", "NULL == oldest || slot->used > oldest->used",
      PROGRAMS),

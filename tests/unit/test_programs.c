@@ -200,6 +200,36 @@ static void test_bytes_are_bounded(void **state)
     r2_programs_fini(&programs);
 }
 
+/* What runs on memory of GPUs add to a program counts, too: what was not used for longest goes for
+ * it. */
+static void test_what_is_added_counts(void **state)
+{
+    enum { BYTES = 65536, OPS = 100 };
+    const r2_shape_t shapes[] = {{.key = {.comm = 1}}, {.key = {.comm = 2}}, {.key = {.comm = 3}}};
+    r2_program_t *program = make(2, OPS);
+    const size_t plain = program->bytes;
+    const r2_touch_t *touch;
+    r2_programs_t programs;
+
+    (void) state;
+    assert_int_equal(R2_OK, r2_programs_init(&programs, 8, BYTES));
+    keep(&programs, &shapes[0], 1, OPS);
+    r2_programs_keep(&programs, &shapes[1], program);
+    assert_int_equal(2 * plain, programs.bytes);
+    touch = r2_program_touch(program, false, R2_TOUCH_NO_GPU);
+    assert_non_null(touch);
+    assert_ptr_equal(touch, r2_program_touch(program, false, R2_TOUCH_NO_GPU));
+    assert_int_equal(plain + touch->bytes, program->bytes);
+    programs.bytes_max = 3 * plain + touch->bytes - 1;
+    keep(&programs, &shapes[2], 3, OPS);
+    assert_int_equal(2 * plain + touch->bytes, programs.bytes);
+    assert_int_equal(0, find(&programs, &shapes[0]));
+    assert_int_equal(2, find(&programs, &shapes[1]));
+    assert_int_equal(3, find(&programs, &shapes[2]));
+    r2_programs_fini(&programs);
+    r2_program_put(program);
+}
+
 /* A call goes on with a program that is forgotten. */
 static void test_outlives_the_table(void **state)
 {
@@ -227,6 +257,7 @@ int main(void)
                                        cmocka_unit_test(test_digests_may_be_equal),
                                        cmocka_unit_test(test_forgets_the_oldest),
                                        cmocka_unit_test(test_bytes_are_bounded),
+                                       cmocka_unit_test(test_what_is_added_counts),
                                        cmocka_unit_test(test_outlives_the_table)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
