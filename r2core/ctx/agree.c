@@ -217,8 +217,8 @@ static r2_status_t r2_agree_begin(r2_agree_t *agree, r2_agree_call_t *call)
     r2_status_t status = R2_OK;
     bool wants_sync;
 
-    call->number =
-        r2_agreement_start(&agree->calls, call->carrying, call->blocking || alone, &wants_sync);
+    call->number = r2_agreement_start(&agree->calls, call->carrying, call->blocking || alone,
+                                      call->is_long, &wants_sync);
     call->numbered = true;
     if (wants_sync) {
         status = r2_agree_start_sync(agree);

@@ -21,6 +21,7 @@ typedef struct r2_agree_call {
     bool numbered;
     bool carrying; /* every rank's result depends on every rank */
     bool blocking; /* its caller waits */
+    bool is_long;  /* its map sync need not wait for the pause between two of them */
 } r2_agree_call_t;
 
 /** What agreement has done by those whose calls they are. Under the engine lock. */

@@ -163,6 +163,7 @@ static r2_status_t r2_coll_enter(struct r2_coll *coll, const r2_coll_args_t *arg
     coll->wanted = *args;
     coll->place.blocking = args->blocking;
     coll->place.carrying = r2_coll_carries(coll->comm, args);
+    coll->place.is_long = coll->place.carrying && r2_coll_is_long(args);
     status = r2_agree_enter(agree, &coll->place);
     if (R2_IN_PROGRESS != status) {
         return status;

@@ -189,6 +189,15 @@ static bool r2_coll_reaches_all(r2_coll_kind_t kind)
            R2_COLL_REDUCE_SCATTER_BLOCK == kind || R2_COLL_ALLTOALL == kind;
 }
 
+/* From so many bytes on a map sync, some hundred bytes through log2(n) steps, is little. */
+#define R2_COLL_LONG_BYTES (4u << 20)
+
+bool r2_coll_is_long(const r2_coll_args_t *args)
+{
+    return R2_SPAN_COUNTS != r2_kind(args->kind)->span &&
+           args->count * args->element_bytes >= R2_COLL_LONG_BYTES;
+}
+
 bool r2_coll_carries(const r2_comm_t *comm, const r2_coll_args_t *args)
 {
     if (R2_COLL_BARRIER == args->kind) {

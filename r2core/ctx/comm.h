@@ -226,6 +226,8 @@ r2_status_t r2_coll_program(struct r2_coll *coll, const r2_coll_args_t *args,
                             r2_program_t **program_p);
 /** True if a call carries the map-pending bit: every rank's result depends on every rank. */
 bool r2_coll_carries(const r2_comm_t *comm, const r2_coll_args_t *args);
+/** True of a call that a map sync is little against; equal on all ranks if it carries. */
+bool r2_coll_is_long(const r2_coll_args_t *args);
 
 /* coll.c. Engine lock. */
 /** What agreement has done by collectives. */

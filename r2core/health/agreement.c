@@ -38,24 +38,27 @@ static void r2_agreement_use(r2_agreement_t *agreement, r2_agreement_call_t *cal
     }
 }
 
-/* Deterministic: from numbers of calls only. */
-static bool r2_agreement_sync(r2_agreement_t *agreement, uint64_t call)
+/* Deterministic: from numbers and lengths of calls only. */
+static bool r2_agreement_sync(r2_agreement_t *agreement, uint64_t call, bool is_long)
 {
     uint64_t since = call - agreement->sync_call;
 
-    if (!agreement->pending || (agreement->synced && since < agreement->pause)) {
+    if (!agreement->pending || (agreement->synced && !is_long && since < agreement->pause)) {
         return false;
     }
-    agreement->pause = agreement->synced && since < 4 * agreement->pause
-                           ? r2_min(2 * agreement->pause, (uint64_t) R2_AGREEMENT_PAUSE_MAX)
-                           : R2_AGREEMENT_PAUSE_MIN;
+    if (!is_long || !agreement->synced) {
+        agreement->pause = agreement->synced && since < 4 * agreement->pause
+                               ? r2_min(2 * agreement->pause, (uint64_t) R2_AGREEMENT_PAUSE_MAX)
+                               : R2_AGREEMENT_PAUSE_MIN;
+    }
     agreement->pending = false;
     agreement->synced = true;
     agreement->sync_call = call;
     return true;
 }
 
-uint64_t r2_agreement_start(r2_agreement_t *agreement, bool carrying, bool blocking, bool *sync_p)
+uint64_t r2_agreement_start(r2_agreement_t *agreement, bool carrying, bool blocking, bool is_long,
+                            bool *sync_p)
 {
     uint64_t number = agreement->next;
     r2_agreement_call_t *slot = &agreement->calls[number % R2_AGREEMENT_AHEAD];
@@ -64,7 +67,7 @@ uint64_t r2_agreement_start(r2_agreement_t *agreement, bool carrying, bool block
     *slot = (r2_agreement_call_t){.carrying = carrying, .blocking = blocking};
     agreement->awaited += r2_agreement_awaits(slot) ? 1 : 0;
     ++agreement->next;
-    *sync_p = carrying && r2_agreement_sync(agreement, number);
+    *sync_p = carrying && r2_agreement_sync(agreement, number, is_long);
     return number;
 }
 

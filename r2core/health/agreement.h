@@ -25,6 +25,9 @@
  *   call     0   1   2   3 ...            (all nonblocking, AHEAD = 8)
  *   outcome  0   1   0   0
  *   used by  8   9  10  11                call 9 begins with a map sync, on all ranks
+ *
+ * Where one map sync chases the other they pause, for more calls each time. Not before a long call,
+ * which a map sync is little against and a plan of yesterday much.
  */
 
 #define R2_AGREEMENT_AHEAD                                                \
@@ -57,11 +60,12 @@ bool r2_agreement_ready(const r2_agreement_t *agreement);
 
 /**
  * Starts the next call. r2_agreement_ready() must be true.
- * @param carrying, blocking equal on all ranks.
+ * @param carrying, blocking, is_long equal on all ranks.
  * @param sync_p true: the call begins with a map sync.
  * @return its number.
  */
-uint64_t r2_agreement_start(r2_agreement_t *agreement, bool carrying, bool blocking, bool *sync_p);
+uint64_t r2_agreement_start(r2_agreement_t *agreement, bool carrying, bool blocking, bool is_long,
+                            bool *sync_p);
 
 /** A call is over. @param map_pending the OR it holds. */
 void r2_agreement_complete(r2_agreement_t *agreement, uint64_t call, bool map_pending);

@@ -22,7 +22,7 @@
 #define CALLS 400u
 
 typedef struct program {
-    bool carrying[CALLS], blocking[CALLS], outcome[CALLS];
+    bool carrying[CALLS], blocking[CALLS], is_long[CALLS], outcome[CALLS];
 } program_t;
 
 static void draw_program(r2_prng_t *prng, program_t *program)
@@ -33,6 +33,7 @@ static void draw_program(r2_prng_t *prng, program_t *program)
     for (uint32_t i = 0; i < CALLS; ++i) {
         program->carrying[i] = r2_prng_below(prng, 5) > 0;
         program->blocking[i] = 0 == kinds || (2 == kinds && r2_prng_below(prng, 2) > 0);
+        program->is_long[i] = 0 == r2_prng_below(prng, 4);
         program->outcome[i] = program->carrying[i] && 0 == r2_prng_below(prng, map_pending);
     }
 }
@@ -52,8 +53,9 @@ static void run_rank(r2_prng_t *prng, const program_t *program, bool *syncs_p)
 
         if (next < CALLS && !must_wait && r2_agreement_ready(&agreement) &&
             r2_prng_below(prng, 2) > 0) {
-            uint64_t number = r2_agreement_start(&agreement, program->carrying[next],
-                                                 program->blocking[next], &syncs_p[next]);
+            uint64_t number =
+                r2_agreement_start(&agreement, program->carrying[next], program->blocking[next],
+                                   program->is_long[next], &syncs_p[next]);
 
             assert_int_equal(number, next);
             open[next++] = true;
@@ -127,8 +129,8 @@ static void few_visit(few_t *few, uint32_t next, uint32_t mask, const r2_agreeme
         r2_agreement_t after = *agreement;
         bool sync;
 
-        assert_int_equal(
-            next, r2_agreement_start(&after, few->carrying[next], few->blocking[next], &sync));
+        assert_int_equal(next, r2_agreement_start(&after, few->carrying[next], few->blocking[next],
+                                                  0 == next % 3, &sync));
         assert_true(few->sync[next] < 0 || few->sync[next] == sync);
         few->sync[next] = sync;
         few_visit(few, next + 1, mask, &after);
@@ -206,14 +208,14 @@ static void a_blocking_outcome_counts_at_the_next_call(void **state)
     bool sync = true;
 
     (void) state;
-    assert_int_equal(r2_agreement_start(&agreement, true, true, &sync), 0);
+    assert_int_equal(r2_agreement_start(&agreement, true, true, false, &sync), 0);
     assert_false(sync);
     assert_false(r2_agreement_ready(&agreement));
     r2_agreement_complete(&agreement, 0, true);
     assert_true(r2_agreement_ready(&agreement));
-    r2_agreement_start(&agreement, false, true, &sync);
+    r2_agreement_start(&agreement, false, true, false, &sync);
     assert_false(sync); /* only a carrying call proves that all ranks are there */
-    r2_agreement_start(&agreement, true, true, &sync);
+    r2_agreement_start(&agreement, true, true, false, &sync);
     assert_true(sync);
 }
 
@@ -225,7 +227,7 @@ static void a_nonblocking_outcome_counts_a_window_later(void **state)
     (void) state;
     for (uint32_t i = 0; i < R2_AGREEMENT_AHEAD; ++i) {
         assert_true(r2_agreement_ready(&agreement));
-        r2_agreement_start(&agreement, true, false, &sync);
+        r2_agreement_start(&agreement, true, false, false, &sync);
         assert_false(sync);
     }
     assert_false(r2_agreement_ready(&agreement)); /* posted further ahead: waits */
@@ -233,9 +235,9 @@ static void a_nonblocking_outcome_counts_a_window_later(void **state)
     assert_false(r2_agreement_ready(&agreement));
     r2_agreement_complete(&agreement, 0, false);
     assert_true(r2_agreement_ready(&agreement));
-    r2_agreement_start(&agreement, true, false, &sync);
+    r2_agreement_start(&agreement, true, false, false, &sync);
     assert_false(sync);
-    r2_agreement_start(&agreement, true, false, &sync);
+    r2_agreement_start(&agreement, true, false, false, &sync);
     assert_true(sync);
 }
 
@@ -267,9 +269,9 @@ static void run_requests(r2_prng_t *prng, const request_t *requests, bool (*sync
             --left;
         } else if (next[i] < STARTS) {
             assert_true(r2_agreement_ready(&agreement[i])); /* whatever the others do */
-            assert_int_equal(
-                r2_agreement_start(&agreement[i], requests[i].carrying, true, &syncs_p[i][next[i]]),
-                next[i]);
+            assert_int_equal(r2_agreement_start(&agreement[i], requests[i].carrying, true,
+                                                0 == i % 2, &syncs_p[i][next[i]]),
+                             next[i]);
             open[i] = true;
             ++next[i];
         }
@@ -317,13 +319,51 @@ static void syncs_of_a_flapping_rail_grow_rare(void **state)
 
     (void) state;
     for (uint32_t i = 0; i < 20000; ++i) {
-        r2_agreement_start(&agreement, true, true, &sync);
+        r2_agreement_start(&agreement, true, true, false, &sync);
         r2_agreement_complete(&agreement, i, true);
         early += sync && i < 1000;
         late += sync && i >= 19000;
     }
     assert_in_range(early, 5, 50);
     assert_in_range(late, 3, 5);
+}
+
+/* A long call does not wait for the pause; short ones before and after it do as ever. */
+static void long_calls_do_not_pause(void **state)
+{
+    r2_agreement_t agreement = {0};
+    uint32_t syncs = 0, number = 0;
+    bool sync;
+
+    (void) state;
+    for (; number < 20; ++number) {
+        r2_agreement_start(&agreement, true, true, true, &sync);
+        assert_int_equal(sync, number > 0);
+        r2_agreement_complete(&agreement, number, true);
+    }
+    assert_int_equal(agreement.pause, R2_AGREEMENT_PAUSE_MIN); /* they do not lengthen it */
+    for (; number < 2000; ++number) {
+        r2_agreement_start(&agreement, true, true, false, &sync);
+        r2_agreement_complete(&agreement, number, true);
+    }
+    assert_int_equal(agreement.pause, R2_AGREEMENT_PAUSE_MAX);
+    for (; number < 2020; ++number) {
+        r2_agreement_start(&agreement, true, true, true, &sync);
+        assert_true(sync);
+        r2_agreement_complete(&agreement, number, true);
+    }
+    assert_int_equal(agreement.pause, R2_AGREEMENT_PAUSE_MAX);
+    for (; number < 2020 + R2_AGREEMENT_PAUSE_MAX - 1; ++number) {
+        r2_agreement_start(&agreement, true, true, false, &sync);
+        syncs += sync;
+        r2_agreement_complete(&agreement, number, true);
+    }
+    assert_int_equal(syncs, 0);
+    r2_agreement_start(&agreement, true, true, true, &sync);
+    assert_true(sync);
+    r2_agreement_complete(&agreement, number, false);
+    r2_agreement_start(&agreement, true, true, true, &sync);
+    assert_false(sync); /* nothing is new */
 }
 
 int main(void)
@@ -335,6 +375,7 @@ int main(void)
         cmocka_unit_test(a_nonblocking_outcome_counts_a_window_later),
         cmocka_unit_test(requests_sync_before_the_same_starts),
         cmocka_unit_test(syncs_of_a_flapping_rail_grow_rare),
+        cmocka_unit_test(long_calls_do_not_pause),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
