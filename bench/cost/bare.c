@@ -277,7 +277,7 @@ static size_t segment_of(size_t share)
 
     fewest = fewest < SEGMENT_SHORT ? fewest : SEGMENT_SHORT;
     segment = segment > fewest ? segment : fewest;
-    return (segment + 63) / 64 * 64;
+    return segment > 0 ? (segment + 63) / 64 * 64 : 64;
 }
 
 static void run(bare_t *bare, const float *in, float *out, size_t count)
