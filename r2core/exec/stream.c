@@ -51,7 +51,8 @@ bool r2_stream_may_begin(const r2_exec_t *exec, uint32_t index)
     r2_link_t *link;
 
     return R2_OP_SEND == op->kind && r2_stream_is_long(exec->stage->touch->src[index]) &&
-           exec->stage->ready_src[index] > 0 && !exec->ops[index].fetching && /* it has begun */
+           exec->stage->ready_src[index] > 0 &&
+           !exec->ops[index].fetching && /* what is fetched is under way already */
            R2_OK == r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link) &&
            !r2_link_is_beside(link) && /* there a message is handed over whole */
            r2_link_is_quiet(link, op->bytes);

@@ -33,7 +33,8 @@ typedef struct r2_pair_blob {
     bool lacked; /* it was asked for */
 } r2_pair_blob_t;
 
-/** The instance. What is kept belongs to the engine lock of the context; the rest is constant. */
+/** The instance. What is kept belongs to the engine lock of the context; the rest is constant, but
+ * for what is atomic and for questions that are late, which have a lock of their own. */
 typedef struct r2_oob_pair {
     pmix_proc_t self;
     r2_pmix_job_t own, other;
@@ -301,8 +302,10 @@ r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, s
         return R2_ERR_NOT_FOUND;
     }
     status = r2_pmix_get(&pair->other, rank, R2_PMIX_BLOB_KEY, blob_p, R2_OOB_BLOB_MAX, bytes_p);
-    return R2_ERR_NOT_FOUND == status ? r2_pair_has_nothing(pair, rank)
-                                      : r2_pair_note_late(pair, rank, status);
+    if (R2_ERR_NOT_FOUND == status) {
+        status = r2_pair_has_nothing(pair, rank);
+    }
+    return r2_pair_note_late(pair, rank, status);
 }
 
 r2_status_t r2_oob_pair_ask(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p)

@@ -34,7 +34,7 @@ static void r2_pmix_request_leave(r2_pmix_request_t *request)
     bool answered;
 
     pthread_mutex_lock(&request->mutex);
-    answered = request->answered || !request->asked;
+    answered = request->answered;
     request->left = true;
     pthread_mutex_unlock(&request->mutex);
     if (answered) {
@@ -93,13 +93,14 @@ static r2_pmix_request_t *r2_pmix_asked_take(r2_pmix_asked_t *asked, const pmix_
     return request;
 }
 
-/** An answer that came when nobody waited may have been overtaken, unless it is what was wanted. */
+/** An answer that came when nobody waited may have been overtaken, unless it is a value: those do
+ * not change, other than who runs (PMIX_QUERY_PROC_TABLE). */
 static bool r2_pmix_request_is_stale(r2_pmix_request_t *request)
 {
     bool stale;
 
     pthread_mutex_lock(&request->mutex);
-    stale = request->answered && R2_OK != request->status;
+    stale = request->answered && (R2_OK != request->status || NULL != request->query.keys);
     pthread_mutex_unlock(&request->mutex);
     return stale;
 }

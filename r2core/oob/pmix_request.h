@@ -22,8 +22,9 @@
  * One question. PMIX_TIMEOUT is not always kept by the server (seen with Open MPI 4.1.4 and PMIx
  * 4.2.2, pmix_base_async_modex, and with PRRTE 3 where the job of the process has ended), so the
  * waiting thread has a clock of its own and may leave. The library does not take a question back:
- * who asks again waits for the answer to the first one, so there is one of each, however long the
- * server is silent. Of requests that nobody will ask for again whoever is last frees them.
+ * who asks again waits for the answer to the first one, so there is one for each thread that waits,
+ * however long the server is silent. Of requests that nobody will ask for again whoever is last
+ * frees them.
  */
 typedef struct r2_pmix_request {
     struct r2_pmix_request *prev, *next; /* r2_pmix_asked_t's */

@@ -279,6 +279,19 @@ static void test_silence_about_who_lives(void **state)
     assert_int_equal(pmix_stub.freed, 1);
 }
 
+/* That it ran when nobody waited says nothing of now. */
+static void test_who_lived_is_asked_anew(void **state)
+{
+    (void) state;
+    t_open();
+    pmix_stub.tables = 0;
+    assert_int_equal(r2_pmix_ask_after(&t_job, 1), R2_ERR_TIMEOUT);
+    pmix_stub_table(PMIX_SUCCESS, 1, PMIX_PROC_STATE_RUNNING);
+    assert_int_equal(r2_pmix_ask_after(&t_job, 1), R2_ERR_TIMEOUT);
+    assert_int_equal(pmix_stub.tables, 2);
+    r2_pmix_job_close(&t_job);
+}
+
 /* Whoever was last has freed each question. */
 static int t_teardown(void **state)
 {
@@ -303,6 +316,7 @@ int main(void)
         T(test_table),
         T(test_jobs_that_are_not_known),
         T(test_silence_about_who_lives),
+        T(test_who_lived_is_asked_anew),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
