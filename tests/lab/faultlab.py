@@ -103,7 +103,7 @@ class Job:
     def _read(self):
         for line in self.child.stdout:
             with self.news:
-                line = line.strip()  # a launcher may forward by pieces
+                line = line.strip("\0 \t\r\n")  # the launcher forwards by pieces, 5.0.7 with NULs
                 self.lines.append(line)
                 if line.startswith("done "):
                     words = line.split()
