@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of what the launcher is asked, in oob/, as in mutants.py."""
 
-from watchers import PMIX_PAIR, PMIX_VALUE
+from watchers import PMIX_PAIR, PMIX_THREADS, PMIX_VALUE
 
 MUTANTS_OOB = [
     ("late-questions-are-asked-again", "oob/pmix_request.c",
@@ -23,6 +23,8 @@ MUTANTS_OOB = [
     ("who-ran-when-nobody-waited-runs", "oob/pmix_request.c",
      "(R2_OK != request->status || NULL != request->query.keys)", "R2_OK != request->status",
      PMIX_VALUE),
+    ("answers-wake-nobody", "oob/pmix_request.c",
+     "    pthread_cond_signal(&request->changed);\n", "", PMIX_THREADS),
     ("questions-that-nobody-waits-for-stay", "oob/pmix_request.c",
      "    request->left = true;\n", "", PMIX_VALUE),
     ("questions-are-freed-with-their-job", "oob/pmix_request.c",

@@ -64,13 +64,14 @@ WITH_DRIVER = DRIVER + STAGED + ("test_pins",)
 RC = "test_tp_ucx"
 RC_PARTS = ["tp_closing", "tp_memory", "tp_processes", "tp_put", "tp_rail", "tp_rdma",
             "tp_land", "tp_sides", "tp_tcp"]
-# Tests with an allocator of their own, in place of the simulator's.
-STARVING = ("test_control",)
+# Tests with an allocator of their own, in place of the simulator's, or a clock.
+OWN = {"test_control": SIM, "test_threads_pmix": ["pmix_stub"]}
 # Functions that tests have in place of libraries'.
 PMIX = ("PMIx_Get_nb", "PMIx_Query_info_nb", "PMIx_Get", "PMIx_Init", "PMIx_Finalize",
         "PMIx_Register_event_handler", "PMIx_Deregister_event_handler", "pthread_cond_timedwait",
         "sodium_memzero")
 WRAPPED = {"test_pmix_value": PMIX, "test_pmix_pair": PMIX,
+           "test_threads_pmix": ("pthread_cond_timedwait",),
            "test_control": ("malloc", "calloc", "aligned_alloc"),
            "test_shared": ("syscall", "posix_fallocate"), "test_team": ("process_vm_readv",),
            "test_team_odd": ("process_vm_readv",)}
@@ -273,8 +274,8 @@ class Workshop:
         elif test == RC:
             names = [name for name in self.common if name[:-2] not in (*SIM, *UNIT_PARTS)]
             names += [name + ".o" for name in RC_PARTS]
-        elif test in STARVING:
-            names = [name for name in self.common if name[:-2] not in SIM]
+        elif test in OWN:
+            names = [name for name in self.common if name[:-2] not in OWN[test]]
         else:
             names = self.common
         wraps = ["-Wl," + ",".join("--wrap=" + name for name in WRAPPED[test])] \

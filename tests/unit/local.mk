@@ -501,6 +501,11 @@ tests_unit_test_pmix_pair_SOURCES = tests/unit/test_pmix_pair.c tests/unit/pmix_
 tests_unit_test_pmix_pair_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CPPFLAGS)
 tests_unit_test_pmix_pair_LDFLAGS = $(pmix_stub_wraps)
 tests_unit_test_pmix_pair_LDADD = $(R2_TEST_LIBS) $(PMIX_LIBS)
+check_PROGRAMS += tests/unit/test_threads_pmix
+tests_unit_test_threads_pmix_SOURCES = tests/unit/test_threads_pmix.c
+tests_unit_test_threads_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CPPFLAGS)
+tests_unit_test_threads_pmix_LDFLAGS = -Wl,--wrap=pthread_cond_timedwait
+tests_unit_test_threads_pmix_LDADD = $(R2_TEST_LIBS) $(PMIX_LIBS)
 
 # What help texts say about health
 check_PROGRAMS += tests/unit/test_describe
