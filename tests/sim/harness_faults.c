@@ -139,7 +139,8 @@ static void job_cut_post(job_t *job, uint32_t host, bool cut)
     }
 }
 
-/* Packets of a lane whose messages are not all there yet: they are staged, or passed on. */
+/* Packets of a lane whose messages are not all there yet: they are staged, or passed on. What was
+ * acknowledged on another lane may be of a message that is over. */
 static uint32_t lane_filling(const r2_lane_t *lane)
 {
     const r2_packet_t *packet;
@@ -147,6 +148,7 @@ static uint32_t lane_filling(const r2_lane_t *lane)
 
     DL_FOREACH(lane->tx.in_flight, packet) {
         count += NULL != packet->item && R2_WIRE_DATA == packet->item->kind &&
+                 !packet->item->acked &&
                  packet->item->message->ready_chunks < packet->item->message->chunk_count;
     }
     return count;

