@@ -13,7 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from labtest import r2lab, run_all
-from ulfmlab import CALLS, UNHEARD, HOSTS, LAB, DownRail, play, raise_lab
+from ulfmlab import CALLS, HOSTS, LAB, STARVED, UNHEARD, DownRail, play, raise_lab
 
 LONG = "--long" in sys.argv
 
@@ -85,11 +85,16 @@ def test_unheard():
     return plays("in", CALLS[::4] if LONG else ("allreduce", "ialltoall"), (4, 8), UNHEARD)
 
 
+def test_starved():
+    """nor does it, and who waits for it is not scheduled: the error comes with r2's word"""
+    return plays("in", CALLS[::4] if LONG else ("allreduce", "ialltoall"), (4,), STARVED)
+
+
 def main():
     """Raises the lab, runs all tests, or those that are named."""
     names = [word for word in sys.argv[1:] if not word.startswith("-")]
     tests = [test_in, test_before, test_after, test_two, test_shrink, test_agree, test_root,
-             test_revoke, test_many, test_dead_rail, test_unheard]
+             test_revoke, test_many, test_dead_rail, test_unheard, test_starved]
     tests = [globals()["test_" + name] for name in names] or tests
     why_not = raise_lab()
     if why_not:

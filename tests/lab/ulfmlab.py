@@ -14,6 +14,7 @@ LAB = "ul%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
 PROGRAM = BUILD + "/tests/functional/ulfm"
 UNHEARD = ("env", "LD_PRELOAD=" + BUILD + "/tests/functional/.libs/unheard.so")
+STARVED = UNHEARD + ("R2_UNHEARD_STARVED=1",)
 STOCK = "--stock" in sys.argv
 HOSTS, RAILS = 4, 4
 CALLS = ("barrier bcast allreduce reduce allgather allgatherv alltoall alltoallv gather scatter "

@@ -130,77 +130,6 @@ static void r2_ulfm_look_at_modules(void)
     }
 }
 
-/* ---- deaths and revocations that Open MPI has not heard of yet */
-
-/* Is there nothing to wait for (any more)? */
-static bool r2_ulfm_is_told(mca_coll_r2_module_t *module, r2_status_t status, uint64_t since_us)
-{
-    if (R2_ERR_PEER_GONE != status && R2_ERR_REVOKED != status) {
-        return true;
-    }
-    if (NULL == module->watched || R2_OK != mca_coll_r2_ulfm_mark(module)) {
-        return true;
-    }
-    if (r2_ulfm_now_us() - since_us > R2_ULFM_WORD_US) {
-        module->word_missing = true;
-    }
-    return module->word_missing;
-}
-
-void mca_coll_r2_ulfm_await(mca_coll_r2_module_t *module, r2_status_t status)
-{
-    uint64_t since_us;
-
-    if (R2_OK == status || NULL == module->watched) {
-        return;
-    }
-    since_us = r2_ulfm_now_us();
-    while (!r2_ulfm_is_told(module, status, since_us)) {
-        opal_progress();
-        sched_yield();
-    }
-}
-
-bool mca_coll_r2_ulfm_park(mca_coll_r2_module_t *module, r2_status_t status,
-                           mca_coll_r2_parked_t *parked, r2_coll_done_fn_t done, void *arg)
-{
-    uint64_t now_us;
-
-    if (R2_OK == status || NULL == module->watched) {
-        return false;
-    }
-    now_us = r2_ulfm_now_us();
-    if (r2_ulfm_is_told(module, status, now_us)) {
-        return false;
-    }
-    *parked = (mca_coll_r2_parked_t){
-        .module = module, .status = status, .since_us = now_us, .done = done, .arg = arg};
-    pthread_mutex_lock(&r2_ulfm_lock);
-    parked->next = r2_ulfm_parked;
-    r2_ulfm_parked = parked;
-    pthread_mutex_unlock(&r2_ulfm_lock);
-    return true;
-}
-
-/* r2_ulfm_lock. @return those that wait no longer, as a list. */
-static mca_coll_r2_parked_t *r2_ulfm_take_told(void)
-{
-    mca_coll_r2_parked_t **at = &r2_ulfm_parked, *told = NULL;
-
-    while (NULL != *at) {
-        mca_coll_r2_parked_t *parked = *at;
-
-        if (r2_ulfm_is_told(parked->module, parked->status, parked->since_us)) {
-            *at = parked->next;
-            parked->next = told;
-            told = parked;
-        } else {
-            at = &parked->next;
-        }
-    }
-    return told;
-}
-
 /* ---- deaths that r2 knows of, and the launcher does not tell */
 
 /* r2_ulfm_lock. Is Open MPI to be told now? */
@@ -251,6 +180,89 @@ static void r2_ulfm_tell_all(uint64_t now_us)
     }
 }
 
+/* ---- deaths and revocations that Open MPI has not heard of yet */
+
+/* Is there nothing to wait for (any more)? */
+static bool r2_ulfm_is_told(mca_coll_r2_module_t *module, r2_status_t status, uint64_t since_us)
+{
+    if (R2_ERR_PEER_GONE != status && R2_ERR_REVOKED != status) {
+        return true;
+    }
+    if (NULL == module->watched || R2_OK != mca_coll_r2_ulfm_mark(module)) {
+        return true;
+    }
+    if (r2_ulfm_now_us() - since_us > R2_ULFM_WORD_US) {
+        module->word_missing = true;
+    }
+    return module->word_missing;
+}
+
+/* Has the launcher's word not come? Then r2's has to: who was not scheduled for as long as a word is
+ * waited for has not come to tell it. */
+static bool r2_ulfm_is_unheard(const mca_coll_r2_module_t *module, r2_status_t status)
+{
+    return R2_ERR_PEER_GONE == status && R2_OK == mca_coll_r2_ulfm_mark(module);
+}
+
+void mca_coll_r2_ulfm_await(mca_coll_r2_module_t *module, r2_status_t status)
+{
+    uint64_t since_us;
+
+    if (R2_OK == status || NULL == module->watched) {
+        return;
+    }
+    since_us = r2_ulfm_now_us();
+    while (!r2_ulfm_is_told(module, status, since_us)) {
+        opal_progress();
+        sched_yield();
+    }
+    if (r2_ulfm_is_unheard(module, status)) {
+        (void) r2_ulfm_tell();
+    }
+}
+
+bool mca_coll_r2_ulfm_park(mca_coll_r2_module_t *module, r2_status_t status,
+                           mca_coll_r2_parked_t *parked, r2_coll_done_fn_t done, void *arg)
+{
+    uint64_t now_us;
+
+    if (R2_OK == status || NULL == module->watched) {
+        return false;
+    }
+    now_us = r2_ulfm_now_us();
+    if (r2_ulfm_is_told(module, status, now_us)) {
+        return false;
+    }
+    *parked = (mca_coll_r2_parked_t){
+        .module = module, .status = status, .since_us = now_us, .done = done, .arg = arg};
+    pthread_mutex_lock(&r2_ulfm_lock);
+    parked->next = r2_ulfm_parked;
+    r2_ulfm_parked = parked;
+    pthread_mutex_unlock(&r2_ulfm_lock);
+    return true;
+}
+
+/* r2_ulfm_lock. @return those that wait no longer, as a list. */
+static mca_coll_r2_parked_t *r2_ulfm_take_told(void)
+{
+    mca_coll_r2_parked_t **at = &r2_ulfm_parked, *told = NULL;
+
+    while (NULL != *at) {
+        mca_coll_r2_parked_t *parked = *at;
+
+        if (r2_ulfm_is_told(parked->module, parked->status, parked->since_us)) {
+            *at = parked->next;
+            parked->next = told;
+            told = parked;
+        } else {
+            at = &parked->next;
+        }
+    }
+    return told;
+}
+
+/* ---- from progress */
+
 void mca_coll_r2_ulfm_look(void)
 {
     mca_coll_r2_parked_t *told, *next;
@@ -269,6 +281,9 @@ void mca_coll_r2_ulfm_look(void)
     r2_ulfm_look_at_modules();
     told = r2_ulfm_take_told();
     due = r2_ulfm_is_due(now_us);
+    for (next = told; NULL != next && !due; next = next->next) {
+        due = r2_ulfm_is_unheard(next->module, next->status);
+    }
     pthread_mutex_unlock(&r2_ulfm_lock);
     if (due) {
         r2_ulfm_tell_all(now_us);
