@@ -197,8 +197,8 @@ static bool r2_ulfm_is_told(mca_coll_r2_module_t *module, r2_status_t status, ui
     return module->word_missing;
 }
 
-/* Has the launcher's word not come? Then r2's has to: who was not scheduled for as long as a word is
- * waited for has not come to tell it. */
+/* Has the launcher's word not come? Then r2's has to: who was not scheduled for as long as a word
+ * is waited for has not come to tell it. */
 static bool r2_ulfm_is_unheard(const mca_coll_r2_module_t *module, r2_status_t status)
 {
     return R2_ERR_PEER_GONE == status && R2_OK == mca_coll_r2_ulfm_mark(module);
