@@ -3,13 +3,11 @@
  * Copyright (c) 2026 The r2 authors
  *
  * Where the regions of a run lie: in the caller's buffers, in copies of them, or in scratch memory;
- * and where its messages belong. Which runs wait for copies.
+ * and where its messages belong.
  */
 #include "r2_config.h"
 
 #include "exec/exec.h"
-
-#include <utlist.h>
 
 const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf)
 {
@@ -87,32 +85,4 @@ r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_op_t *op)
 uint32_t r2_exec_digest(const r2_exec_t *exec, const r2_op_t *op)
 {
     return exec->schedule->digest ^ op->mark << R2_DIGEST_KIND_BITS;
-}
-
-/* ---- who waits ---- */
-
-bool r2_stage_is_busy(const r2_staged_t *stage)
-{
-    return stage->waiting_count > 0 || stage->written_head < stage->written_tail ||
-           0 != stage->stored || stage->ahead < stage->load_count || stage->fetches > 0 ||
-           stage->landed > 0 || stage->reduce_head < stage->reduce_tail ||
-           stage->arriving_count > 0;
-}
-
-void r2_stage_leave(r2_exec_t *exec)
-{
-    if (exec->in_copying) {
-        exec->in_copying = false;
-        r2_staging_count(&exec->engine->staging, -1);
-        DL_DELETE2(exec->engine->staging.copying, exec, copying_prev, copying_next);
-    }
-}
-
-void r2_stage_await(r2_exec_t *exec)
-{
-    if (!exec->in_copying && !exec->over) {
-        exec->in_copying = true;
-        r2_staging_count(&exec->engine->staging, 1);
-        DL_APPEND2(exec->engine->staging.copying, exec, copying_prev, copying_next);
-    }
 }

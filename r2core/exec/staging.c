@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Staging of all runs: contexts and pinned memory.
+ * Staging of all runs: contexts and pinned memory, and which runs wait for copies.
  */
 #include "r2_config.h"
 
@@ -13,6 +13,7 @@
 #include <utlist.h>
 
 #include "base/util.h"
+#include "exec/exec.h"
 
 void r2_staging_init(r2_staging_t *staging, r2_mem_t *mem, size_t keep_bytes)
 {
@@ -234,5 +235,33 @@ void r2_staging_piece(void *arg, void *memory, uint64_t offset, uint64_t bytes)
     if (R2_OK == copy->status) {
         copy->rows = (r2_mem_rows_t){
             .memory = memory, .packed = packed, .row_bytes = bytes, .rows = 1};
+    }
+}
+
+/* ---- who waits ---- */
+
+bool r2_stage_is_busy(const r2_staged_t *stage)
+{
+    return stage->waiting_count > 0 || stage->written_head < stage->written_tail ||
+           0 != stage->stored || stage->ahead < stage->load_count || stage->fetches > 0 ||
+           stage->landed > 0 || stage->reduce_head < stage->reduce_tail ||
+           stage->arriving_count > 0;
+}
+
+void r2_stage_leave(r2_exec_t *exec)
+{
+    if (exec->in_copying) {
+        exec->in_copying = false;
+        r2_staging_count(&exec->engine->staging, -1);
+        DL_DELETE2(exec->engine->staging.copying, exec, copying_prev, copying_next);
+    }
+}
+
+void r2_stage_await(r2_exec_t *exec)
+{
+    if (!exec->in_copying && !exec->over) {
+        exec->in_copying = true;
+        r2_staging_count(&exec->engine->staging, 1);
+        DL_APPEND2(exec->engine->staging.copying, exec, copying_prev, copying_next);
     }
 }
