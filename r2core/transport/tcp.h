@@ -21,6 +21,8 @@
 #define R2_TCP_AHEAD_BYTES 4096u
 /* Packets of which so many bytes are still to come may land where they belong. */
 #define R2_TCP_LAND_BYTES 16384u
+/* Data of long packets begins at multiples of it: those of the widest vectors of processors. */
+#define R2_TCP_ALIGN_BYTES 64u
 /* Packets of up to so many bytes are awaited by reading, longer ones with the epoll set. */
 #define R2_TCP_HOT_BYTES 36864u
 /* Sockets that have not said yet for which endpoint they are, of one worker, beyond those that are
@@ -87,11 +89,12 @@ typedef struct r2_tcp_packet {
     struct r2_tcp_packet *next; /* in worker->spare */
     size_t got_bytes;           /* with the frame */
     size_t need_bytes;          /* the frame's, then the packet's with it */
-    char *landing;              /* borrowed: where the data is instead; NULL: in bytes */
+    char *landing;              /* where the data is; NULL: behind the header */
+    bool lent;                  /* that is borrowed memory, not the packet's own */
     bool asked;                 /* whether it may land */
     /* behind it and a header of 92 bytes (link/wire.h) data suit every type */
     _Alignas(max_align_t) r2_tcp_frame_t frame;
-    char bytes[]; /* header and data: R2_TP_HEADER_MAX and the device's segment */
+    char bytes[]; /* header, up to R2_TCP_ALIGN_BYTES, data: as the device's segment */
 } r2_tcp_packet_t;
 
 struct r2_tcp_ep {

@@ -22,12 +22,14 @@ r2_tcp_packet_t *r2_tcp_packet_get(r2_tcp_worker_t *worker)
         worker->spare = packet->next;
         --worker->spares;
     } else {
-        packet = malloc(sizeof(*packet) + R2_TP_HEADER_MAX + worker->device->segment_bytes);
+        packet = malloc(sizeof(*packet) + R2_TP_HEADER_MAX + R2_TCP_ALIGN_BYTES +
+                        worker->device->segment_bytes);
     }
     if (NULL != packet) {
         packet->got_bytes = 0;
         packet->need_bytes = sizeof(packet->frame);
         packet->landing = NULL;
+        packet->lent = false;
         packet->asked = false;
     }
     return packet;

@@ -46,7 +46,16 @@ static size_t r2_tcp_head_bytes(const r2_tcp_packet_t *packet)
     return sizeof(packet->frame) + packet->frame.header_bytes;
 }
 
-/** Asks, once its header is there, whether a packet may land, and moves there what has come. */
+/** Where a packet's data suits every type, in its own memory: what is reduced is not copied then. */
+static char *r2_tcp_own_landing(r2_tcp_packet_t *packet)
+{
+    char *data = packet->bytes + packet->frame.header_bytes;
+    const size_t beyond = (uintptr_t) data % R2_TCP_ALIGN_BYTES;
+
+    return 0 == beyond ? data : data + (R2_TCP_ALIGN_BYTES - beyond);
+}
+
+/** Once its header is there: where the packet's data is to be. Moves there what has come. */
 static void r2_tcp_land(r2_tcp_ep_t *ep)
 {
     const r2_tcp_worker_t *worker = ep->worker;
@@ -64,10 +73,12 @@ static void r2_tcp_land(r2_tcp_ep_t *ep)
     packet->asked = true;
     packet->landing = worker->callbacks.land(worker->arg, packet->bytes, packet->frame.header_bytes,
                                              packet->frame.data_bytes);
-    if (NULL != packet->landing && packet->got_bytes > head_bytes) {
-        memcpy(packet->landing, packet->bytes + packet->frame.header_bytes,
-               packet->got_bytes - head_bytes);
+    packet->lent = NULL != packet->landing;
+    if (!packet->lent) {
+        packet->landing = r2_tcp_own_landing(packet);
     }
+    memmove(packet->landing, packet->bytes + packet->frame.header_bytes,
+            packet->got_bytes - head_bytes);
 }
 
 void r2_tcp_ep_land_off(r2_tp_ep_t *tp_ep)
@@ -75,10 +86,12 @@ void r2_tcp_ep_land_off(r2_tp_ep_t *tp_ep)
     r2_tcp_ep_t *ep = (r2_tcp_ep_t *) (void *) tp_ep;
     r2_tcp_packet_t *packet = ep->packet;
 
-    if (NULL != packet && NULL != packet->landing) {
-        memcpy(packet->bytes + packet->frame.header_bytes, packet->landing,
-               packet->got_bytes - r2_tcp_head_bytes(packet));
-        packet->landing = NULL;
+    if (NULL != packet && packet->lent) {
+        char *own = r2_tcp_own_landing(packet);
+
+        memcpy(own, packet->landing, packet->got_bytes - r2_tcp_head_bytes(packet));
+        packet->landing = own;
+        packet->lent = false;
     }
 }
 
@@ -213,7 +226,7 @@ static ssize_t r2_tcp_read_rest(r2_tcp_ep_t *ep, unsigned *count_p)
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = r2_array_count(parts)};
     const ssize_t got = r2_tcp_recvmsg(ep->fd, &message);
 
-    if (got < 0 && EFAULT == errno && NULL != packet->landing) {
+    if (got < 0 && EFAULT == errno && packet->lent) {
         r2_tcp_ep_land_off((r2_tp_ep_t *) (void *) ep); /* who gave that memory finds out itself */
         errno = EAGAIN;
     }
