@@ -42,6 +42,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/p2p_state.h \
     r2core/ctx/p2p_rma.c \
     r2core/ctx/p2p_am.c \
+    r2core/ctx/p2p_direct.c \
     r2core/ctx/p2p_get.c \
     r2core/ctx/p2p_am_buf.c \
     r2core/ctx/p2p_inbound.c \

@@ -261,7 +261,7 @@ unsigned r2_p2p_collect(r2_p2p_t *p2p)
         ++taken;
     }
     r2_p2p_release(p2p);
-    return taken;
+    return taken + r2_p2p_parts_start(p2p);
 }
 
 /* Where there is no memory to tell it, it is told later. */
@@ -342,6 +342,7 @@ void r2_p2p_withdraw(r2_p2p_t *p2p)
     while (NULL != (link = r2_links_next(&links))) {
         r2_link_withdraw(link, R2_LINK_UNEXPECTED_KEY);
         r2_link_withdraw(link, R2_P2P_DATA_KEY);
+        r2_direct_withdraw(link);
     }
 }
 
@@ -355,6 +356,7 @@ void r2_p2p_destroy(r2_p2p_t *p2p)
         r2_p2p_inbound_put(inbound);
     }
     r2_p2p_inbound_take_back(p2p);
+    r2_p2p_direct_fini(p2p);
     r2_p2p_get_fini(p2p);
     r2_p2p_rma_fini(p2p);
     r2_p2p_requests_fini(p2p);

@@ -12,6 +12,8 @@
  *                                     <--  REPLY
  *   PULL   (address, bytes, source)   -->  gets the data as in p2p_get.c
  *                                     <--  REPLY
+ *   FENCED (as PULL), connection      -->  closes the connection, then as PULL
+ *                                     <--  REPLY
  *   UPDATE (address, verb, operand)   -->  atomic instruction
  *                                     <--  REPLY, old value
  *
@@ -178,8 +180,7 @@ static bool r2_rma_update_serve(r2_p2p_t *p2p, uint32_t rank, const r2_rma_reque
 
 static bool r2_rma_pull_valid(const r2_rma_request_t *request, uint64_t bytes)
 {
-    (void) request;
-    return 0 == bytes;
+    return (R2_P2P_KIND_FENCED == request->kind ? sizeof(uint64_t) : 0) == bytes;
 }
 
 /* An application thread, no lock. */
@@ -202,7 +203,9 @@ static bool r2_rma_pull(r2_p2p_t *p2p, uint32_t rank, const r2_rma_request_t *re
     r2_am_buf_t *answer = r2_rma_answer_new(p2p, rank, request->id, 0);
     r2_status_t status = R2_ERR_NO_MEMORY;
 
-    (void) data;
+    if (R2_P2P_KIND_FENCED == request->kind) {
+        r2_p2p_fence(p2p, rank, data);
+    }
     if (NULL != pull && NULL != answer) {
         *pull = (r2_p2p_pull_t){.op = {.done = r2_rma_pulled, .arg = pull}, .answer = answer};
         status = r2_p2p_get_long(p2p, rank, (void *) (uintptr_t) request->address, request->source,
@@ -248,6 +251,7 @@ bool r2_p2p_rma_serve(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
         [R2_P2P_KIND_WRITE] = {r2_rma_write_valid, r2_rma_write},
         [R2_P2P_KIND_PULL] = {r2_rma_pull_valid, r2_rma_pull},
         [R2_P2P_KIND_UPDATE] = {r2_rma_update_valid, r2_rma_update_serve},
+        [R2_P2P_KIND_FENCED] = {r2_rma_pull_valid, r2_rma_pull},
     };
     r2_rma_request_t request;
 
@@ -405,6 +409,19 @@ r2_status_t r2_p2p_put(r2_p2p_t *p2p, uint32_t rank, const void *local, uint64_t
     }
     r2_core_leave_started(p2p->core);
     return status;
+}
+
+r2_status_t r2_p2p_put_fenced(r2_p2p_t *p2p, uint32_t rank, const void *local, uint64_t remote,
+                              uint64_t bytes, uint64_t connection, r2_p2p_op_t *op)
+{
+    r2_rma_request_t request = {.kind = R2_P2P_KIND_FENCED,
+                                .address = remote,
+                                .bytes = bytes,
+                                .source = (uint64_t) (uintptr_t) local};
+    r2_rma_issued_t wanted = {.op = op};
+
+    op->p2p = p2p;
+    return r2_rma_send(p2p, rank, &request, &connection, sizeof(connection), &wanted);
 }
 
 r2_status_t r2_p2p_update(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t remote,

@@ -114,6 +114,8 @@ typedef enum r2_p2p_kind {
     R2_P2P_KIND_WRITE,  /* the data follows the request */
     R2_P2P_KIND_PULL,   /* gets the data from `source` */
     R2_P2P_KIND_UPDATE, /* replies with the old value */
+    R2_P2P_KIND_FENCED, /* PULL, once a connection is closed over which it was written in part: its
+                           id follows */
     R2_P2P_KINDS
 } r2_p2p_kind_t;
 
@@ -151,6 +153,28 @@ typedef struct r2_p2p_pull {
     r2_am_buf_t *answer; /* owned */
 } r2_p2p_pull_t;
 
+/** Reading or writing by NICs. */
+typedef struct r2_p2p_direct {
+    struct r2_p2p_direct *prev, *next; /* in p2p->directs */
+    struct r2_p2p *p2p;                /* borrowed */
+    uint32_t rank;
+    bool writes;
+    char *local; /* borrowed until done */
+    uint64_t remote;
+    uint32_t open; /* the NICs' work, and parts that go by messages */
+    r2_status_t status;
+    r2_p2p_op_t *op; /* borrowed */
+} r2_p2p_direct_t;
+
+/** A part that the NICs have not moved. */
+typedef struct r2_p2p_part {
+    struct r2_p2p_part *prev, *next; /* in p2p->lost_parts, then p2p->parts */
+    r2_p2p_op_t op;
+    r2_p2p_direct_t *direct; /* borrowed: lives as long */
+    uint64_t offset, bytes;
+    uint64_t connection; /* that it may still be written over; 0: none */
+} r2_p2p_part_t;
+
 /** All of it belongs to the engine lock. */
 struct r2_p2p {
     r2_core_t *core; /* borrowed */
@@ -167,6 +191,10 @@ struct r2_p2p {
     r2_p2p_get_t *gets;                    /* owned hash */
     r2_rma_issued_t *issued;               /* owned hash */
     r2_p2p_pull_t *pulls;                  /* owned list */
+    r2_p2p_region_t *regions;              /* borrowed list: their owners deregister them */
+    r2_p2p_part_t *lost_parts;             /* owned list: to be asked for by messages */
+    r2_p2p_part_t *parts;                  /* owned list: such questions under way */
+    r2_p2p_direct_t *directs;              /* owned list */
     r2_am_buf_t *am_bufs;                  /* owned list: under way */
     r2_am_buf_t *unsent;                   /* owned list: there was no memory to send them */
     r2_p2p_peer_t *peers;                  /* owned: by rank */
@@ -263,6 +291,17 @@ bool r2_p2p_rma_serve(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
 void r2_p2p_rma_replied(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound);
 void r2_p2p_rma_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status);
 void r2_p2p_rma_fini(r2_p2p_t *p2p);
+
+/** r2_p2p_put() for a part: it is written when the peer has closed a connection. */
+r2_status_t r2_p2p_put_fenced(r2_p2p_t *p2p, uint32_t rank, const void *local, uint64_t remote,
+                              uint64_t bytes, uint64_t connection, r2_p2p_op_t *op);
+
+/* p2p_direct.c. Engine lock. */
+/** Nothing that a peer wrote over a connection lands any more. @param connection its id. */
+void r2_p2p_fence(r2_p2p_t *p2p, uint32_t rank, const void *connection);
+/** Asks for what the NICs have not moved. @return how much of it. */
+unsigned r2_p2p_parts_start(r2_p2p_t *p2p);
+void r2_p2p_direct_fini(r2_p2p_t *p2p);
 
 /* p2p_requests.c. Engine lock. */
 /** A request arrived: answered, or kept until it can be. */

@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include "link/direct.h"
 #include "link/tx.h"
 
 #include <utlist.h>
@@ -113,6 +114,7 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     if (r2_seq_lt(lane->tx.seq, header->ack_next)) {
         return; /* acknowledges what was never sent: a confused or hostile peer */
     }
+    r2_direct_acked(lane, header->ack_next);
     DL_FOREACH_SAFE(lane->tx.in_flight, packet, next) {
         if (!r2_seq_lt(packet->header.lane_seq, header->ack_next + R2_ACK_WINDOW + 1)) {
             break;

@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include "link/direct.h"
 #include "link/idle.h"
 #include "link/place.h"
 #include "link/rx.h"
@@ -111,6 +112,7 @@ void r2_link_break(r2_link_t *link, r2_status_t status)
     char text[R2_LINK_TEXT_BYTES];
 
     link->broken = status;
+    r2_direct_break(link, status);
     if (link->path.left || (link->path.leaving && NULL == link->tx.messages)) {
         return; /* nothing is lost with it */
     }

@@ -154,6 +154,7 @@ static void r2_hello_answer(r2_net_t *net, uint32_t rail_idx, uint64_t token, co
         .segment_bytes = net->segment_bytes,
         .unexpected_bytes = net->params->unexpected_bytes,
         .first_seq = net->first_seq,
+        .direct = net->params->direct,
     };
 
     r2_hello_reply(net, rail_idx, token, &offer);
@@ -473,8 +474,8 @@ void r2_hello_result(void *arg, uint64_t connect_id, r2_status_t status, const v
     }
     if (R2_ERR_VERSION == status) {
         r2_error(net->log,
-                 "rank %u on %s runs r2 with another version or other values of chunk_max_bytes or "
-                 "unexpected_bytes: use the same on all hosts",
+                 "rank %u on %s runs r2 with another version or other values of chunk_max_bytes, "
+                 "unexpected_bytes or direct: use the same on all hosts",
                  lane->link->rank, lane->link->info.host_name);
     }
     r2_hello_unsuccessful(lane, status);

@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include "link/direct.h"
 #include "link/idle.h"
 #include "link/offer.h"
 #include "link/place.h"
@@ -126,6 +127,7 @@ static void r2_lane_conn_end(r2_lane_conn_t *conn, r2_lane_t *lane)
     conn->worker->rail->tp->ops->ep_close(conn->ep);
     if (NULL != lane) {
         r2_place_closed(lane, conn->worker->worker);
+        r2_direct_closed(lane);
     }
     r2_rail_put(conn->worker);
     free(conn);
@@ -167,6 +169,7 @@ r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const r2_hello_o
         return status;
     }
     conn->lane = lane;
+    conn->domain = theirs->domain;
     lane->conn = conn;
     lane->is_rdma = conn->worker->is_rdma;
     r2_lane_reset(lane);

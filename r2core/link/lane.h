@@ -75,6 +75,8 @@ typedef struct r2_lane_conn {
     r2_rail_worker_t *worker;    /* borrowed: counted as a user */
     struct r2_rx_match *landing; /* borrowed: whose memory a packet is read into; or NULL */
     uint32_t unsequenced;        /* unsequenced packets that the transport holds */
+    uint64_t domain;             /* the peer's: of its keys those that are for this connection */
+    uint64_t direct_bytes;       /* being read and written by NICs (direct.h) */
 } r2_lane_conn_t;
 
 /** What a lane delivered while it was loaded (rates.c). */

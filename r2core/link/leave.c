@@ -17,6 +17,7 @@
  */
 #include "r2_config.h"
 
+#include "link/direct.h"
 #include "link/local.h"
 #include "link/rx.h"
 #include "link/tx.h"
@@ -124,6 +125,9 @@ void r2_link_part(r2_link_t *link)
         return; /* no memory for what it wrote before: again with the next pass */
     }
     link->path.parted = true;
+    if (NULL != link->directs) {
+        r2_direct_break(link, r2_link_has_left(link));
+    }
     r2_link_settle_packets(link);
     r2_link_settle_items(link, &link->tx.control);
     r2_link_settle_items(link, &link->tx.retransmit);

@@ -24,7 +24,8 @@ bool r2_link_busy(const r2_link_t *link)
 {
     if (NULL != link->tx.relayed || link->tx.in_flight_packets > 0 || r2_link_posted(link) > 0 ||
         NULL != link->tx.messages || NULL != link->tx.control || NULL != link->tx.retransmit ||
-        NULL != link->rx.deferred || NULL != link->rx.places || r2_grant_owes(link) ||
+        NULL != link->rx.deferred || NULL != link->rx.places || NULL != link->directs ||
+        r2_grant_owes(link) ||
         0 != link->tx.short_ns || (link->path.left && !link->path.parted)) {
         return true;
     }
@@ -60,7 +61,7 @@ bool r2_link_owes(const r2_link_t *link)
 
 bool r2_link_wanted(const r2_link_t *link)
 {
-    return NULL != link->tx.messages || r2_link_posted(link) > 0 ||
+    return NULL != link->tx.messages || NULL != link->directs || r2_link_posted(link) > 0 ||
            (link->path.leaving && r2_link_owes(link));
 }
 

@@ -86,6 +86,29 @@ typedef struct r2_link_send {
     void *arg; /* borrowed until done */
 } r2_link_send_t;
 
+/**
+ * Part of what NICs were to read or write was not, and its connection is closed here. To be moved
+ * in another way; a write may still land until r2_link_fence() was called at the peer. Only notes
+ * it: called in the middle of progress.
+ * @param connection as the peer knows it; 0: none of it was ever under way.
+ */
+typedef void (*r2_direct_lost_fn_t)(void *arg, uint64_t offset, uint64_t bytes,
+                                    uint64_t connection);
+
+#define R2_DIRECT_KEYS_MAX 8u /* rails of which a peer is told keys */
+
+/** Memory of the peer that NICs are to read or write by themselves. */
+typedef struct r2_link_direct {
+    bool writes;
+    void *local; /* borrowed until done */
+    uint64_t remote, bytes;
+    const r2_tp_key_t *keys; /* borrowed for the call */
+    uint32_t key_count;      /* at most R2_DIRECT_KEYS_MAX */
+    r2_direct_lost_fn_t lost;
+    r2_link_done_fn_t done; /* R2_OK: all of it is moved, but for what is lost */
+    void *arg;              /* borrowed until done */
+} r2_link_direct_t;
+
 /** A receive that waits for a message. */
 typedef struct r2_link_recv {
     r2_tag_t tag;
@@ -165,6 +188,18 @@ void r2_link_ask(r2_tx_message_t *message);
  *         R2_ERR_PLAN_MISMATCH if length or digest differ; R2_ERR_PEER_GONE, R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args);
+
+/**
+ * Has NICs read or write a peer's memory. Which pieces go over which lane is seen as they go.
+ * @return R2_IN_PROGRESS; R2_ERR_UNSUPPORTED: no lane is up that could, R2_ERR_NO_PATH,
+ *         R2_ERR_PEER_GONE, R2_ERR_NO_MEMORY: nothing is done.
+ */
+r2_status_t r2_link_direct(r2_link_t *link, const r2_link_direct_t *args);
+/** A peer's write over this connection was lost: nothing of it lands any more when this returns.
+ * Never from inside a callback. @param connection as packets to us name it. */
+void r2_link_fence(r2_link_t *link, uint64_t connection);
+/** What NICs read and write ends: `done` is not called. Never from inside a callback. */
+void r2_direct_withdraw(r2_link_t *link);
 
 /**
  * Gives a posted receive up, if it is there: `done` is not called. What comes of its message is

@@ -7,6 +7,9 @@ libr2core_la_SOURCES += \
     r2core/link/unexpected.c \
     r2core/link/control.c \
     r2core/link/credit.c \
+    r2core/link/direct.c \
+    r2core/link/direct.h \
+    r2core/link/direct_move.c \
     r2core/link/evidence.c \
     r2core/link/fetch.c \
     r2core/link/give_up.c \

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "link/direct.h"
 #include "link/idle.h"
 #include "link/place.h"
 #include "link/local.h"
@@ -221,6 +222,7 @@ static void r2_link_free(r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_fence(&link->lanes[i], R2_ERR_CANCELED, false);
     }
+    r2_direct_withdraw(link);
     if (link->is_active) {
         DL_DELETE(net->active, link);
     }
@@ -333,6 +335,7 @@ void r2_net_progress_traffic(r2_net_t *net, bool took_long)
     DL_FOREACH(net->active, link) {
         r2_rx_deferred(link);
         r2_link_push(link);
+        r2_direct_progress(link);
         r2_ack_flush(link);
     }
 }
@@ -354,6 +357,7 @@ void r2_net_progress_links(r2_net_t *net)
         r2_link_timers(link);
         r2_rx_deferred(link); /* before the push, which tells what credit that makes room for */
         r2_link_push(link);
+        r2_direct_progress(link);
         r2_tx_hedge_tail(link);
         r2_ack_flush(link);
         if (!r2_link_busy(link)) {

@@ -10,6 +10,14 @@
 
 #include <string.h>
 
+/* The name of what this process has opened of a device. */
+static uint64_t r2_hello_domain(const r2_net_t *net, const r2_lane_conn_t *conn)
+{
+    return net->params->direct && conn->worker->is_rdma
+               ? r2_rail_domain(conn->worker, net->clock)
+               : 0;
+}
+
 size_t r2_hello_offer_size(const r2_hello_offer_t *offer)
 {
     return offsetof(r2_hello_offer_t, address) + offer->address_bytes;
@@ -40,6 +48,8 @@ r2_status_t r2_hello_offer_fill(r2_lane_t *lane, const r2_lane_conn_t *conn, uin
     offer->first_seq = net->first_seq;
     offer->is_rdma = conn->worker->is_rdma;
     offer->lost = lane->rail->nic.rdma_lost;
+    offer->domain = r2_hello_domain(net, conn);
+    offer->direct = net->params->direct;
     offer->connection = connection;
     offer->address_bytes = (uint32_t) address_bytes;
     return R2_OK;
@@ -63,7 +73,7 @@ r2_status_t r2_hello_offer_parse(const r2_net_t *net, const void *data, size_t b
     }
     if (net->segment_bytes != offer_p->segment_bytes ||
         net->params->unexpected_bytes != offer_p->unexpected_bytes ||
-        net->first_seq != offer_p->first_seq) {
+        net->first_seq != offer_p->first_seq || net->params->direct != offer_p->direct) {
         return R2_ERR_VERSION;
     }
     return R2_OK;

@@ -39,6 +39,8 @@ typedef struct __attribute__((packed)) r2_hello_offer {
     uint64_t first_seq;
     uint32_t is_rdma;    /* the endpoint is of the rail's RDMA device */
     uint32_t lost;       /* the speaker's RDMA device of this rail stays dead: TCP only */
+    uint64_t domain;     /* what keys to the speaker's memory must name; 0: there are none */
+    uint32_t direct;     /* coll_r2_direct: must be equal, since handles differ */
     uint64_t connection; /* id that packets to the speaker must carry */
     uint32_t address_bytes;
     uint8_t address[R2_TP_ADDRESS_MAX]; /* of the speaker's endpoint */

@@ -11,15 +11,16 @@
  *   unexpected                            messages that nobody waits for yet
  *   link relay_lane unread item           a link; its relay lane; what lies unread; queues
  *   ack_state control                     what a lane has received; control packets
- *   fetch place put landing               memory that peers put to, and puts to theirs; a GPU's;
- *                                         memory that lanes read to
+ *   fetch place put landing direct        memory that peers put to, and puts to theirs; a GPU's;
+ *                                         memory that lanes read to; what NICs do by themselves
  *   tx_packet credit grant                packets; credit that we have, credit that we give
  *   lane idle place_end                   life of a lane; silence; receives that are given up
  *   local rx_match local_rx               posted receives and their messages; messages within the
  *                                         host
  *   ack hedge rx_data mismatch            what follows from acknowledgements and data
  *   room tx                               descriptors for lanes; queues onto lanes
- *   message give_up leave                 messages from their beginning to each kind of end
+ *   direct_move message give_up leave     what NICs do by themselves; messages; from their
+ *                                         beginning to each kind of end
  *   presence relay_call hello             is the peer there; how lanes to it are opened
  *   relay_forward relay_way               for others, and through others
  *   lane_timer net_health timer           what is due; what the detector orders
@@ -161,12 +162,13 @@ struct r2_link {
         uint64_t relay_wanted_ns; /* since when a lane is missed; 0 = none is */
         struct r2_relay_way *relay; /* owned: state of the relay lane; NULL = none so far */
     } path;
+    struct r2_direct *directs; /* owned list: what NICs read and write by themselves (direct.h) */
     struct r2_local *local; /* owned: mailboxes within the host (local.h); NULL: none so far */
     r2_peer_info_t info;    /* what the peer published */
     /* one per pair of rails, then the relay lane, if there is one: always with room */
     r2_lane_t lanes[];
 };
-static_assert(sizeof(r2_link_t) <= 1504, "without its lanes: 1,024 peers have 1.5 MB");
+static_assert(sizeof(r2_link_t) <= 1512, "without its lanes: 1,024 peers have 1.5 MB");
 
 /* limits.c */
 /* In multiples of failure_timeout_ms: a link on which nothing answers is checked at this

@@ -20,7 +20,7 @@
 #    error "the wire format is little endian; add conversions to link/wire.c"
 #endif
 
-#define R2_WIRE_VERSION      10
+#define R2_WIRE_VERSION      11
 #define R2_WIRE_SHORT        0x80 /* in place of the kind, with the flags: DATA in the short form */
 #define R2_WIRE_MESSAGE_MAX  (1ull << 40) /* bytes of one message */
 #define R2_WIRE_CHUNKS_MAX \

@@ -316,6 +316,16 @@ r2_status_t r2_rail_connect(r2_rail_worker_t *worker, r2_tp_ep_t *ep, uint32_t p
     return status;
 }
 
+uint64_t r2_rail_domain(const r2_rail_worker_t *worker, const r2_clock_t *clock)
+{
+    r2_rail_device_t *device = worker->device;
+
+    while (0 == device->domain) {
+        device->domain = r2_random_u64(clock);
+    }
+    return device->domain;
+}
+
 void r2_rail_put(r2_rail_worker_t *worker)
 {
     --worker->users;

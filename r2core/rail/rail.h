@@ -7,6 +7,7 @@
 #ifndef R2_RAIL_RAIL_H
 #define R2_RAIL_RAIL_H
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/logger.h"
 #include "r2/transport.h"
@@ -28,6 +29,7 @@ typedef struct r2_rail_device {
     bool is_dead;           /* no workers are made of it any more */
     int gid_index;          /* that it was opened with */
     uint32_t workers;
+    uint64_t domain;             /* names what was opened, for keys to memory; 0: no name so far */
     struct r2_rail_device *next; /* newest first */
 } r2_rail_device_t;
 
@@ -91,6 +93,8 @@ static inline bool r2_rail_usable(const r2_rail_t *rail)
  */
 r2_status_t r2_rail_get(r2_rail_t *rail, bool is_rdma, uint32_t peer, uint32_t pending,
                         uint64_t now_ns, r2_rail_worker_t **worker_p);
+/** The name of the device of a worker as it was opened once. */
+uint64_t r2_rail_domain(const r2_rail_worker_t *worker, const r2_clock_t *clock);
 /** Where the rail's RDMA port has the NIC's address now, from sysfs; -1: UCX chooses. */
 int r2_rail_gid_index(const r2_rail_t *rail);
 /** An endpoint could not be opened on a worker: the next one may be of a device opened anew. */

@@ -164,6 +164,13 @@ static r2_status_t r2_real_put(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_tar
     return NULL == ops->put ? R2_ERR_UNSUPPORTED : ops->put(ep, op, target);
 }
 
+static r2_status_t r2_real_get(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target)
+{
+    const r2_tp_ops_t *ops = r2_real_ops(ep);
+
+    return NULL == ops->get ? R2_ERR_UNSUPPORTED : ops->get(ep, op, target);
+}
+
 static const r2_tp_ops_t real_ops = {
     .name = "real",
     .has_room = r2_real_has_room,
@@ -188,6 +195,7 @@ static const r2_tp_ops_t real_ops = {
     .grant = r2_real_grant,
     .ungrant = r2_real_ungrant,
     .put = r2_real_put,
+    .get = r2_real_get,
 };
 
 r2_status_t r2_tp_create(r2_tp_t *tp_p)

@@ -232,6 +232,7 @@ const r2_tp_ops_t r2_uct_ops = {
     .grant = r2_uct_grant,
     .ungrant = r2_uct_ungrant,
     .put = r2_uct_put,
+    .get = r2_uct_get,
 };
 
 /**

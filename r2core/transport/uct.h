@@ -163,6 +163,8 @@ typedef struct r2_uct_limits {
     size_t zcopy;      /* as they lie; UCX refers to the data until it has sent them. 0: never */
     size_t zcopy_head; /* of these frame and header, at most */
     size_t put;        /* bytes that one put may write; 0: there are none */
+    size_t get;        /* bytes that one get may read; 0: there are none */
+    size_t get_least;  /* and those that it has to */
 } r2_uct_limits_t;
 
 /** What is particular to one of UCX's transports. */
@@ -229,6 +231,7 @@ typedef struct r2_uct_record {
     r2_status_t (*send)(r2_tp_ep_t *ep, struct r2_uct_record *record);
     bool posted;             /* of a put: UCX has the write */
     bool waits;              /* of such: the header behind it waits for room */
+    bool reads;              /* of such: it is a get */
     uint64_t address;        /* of a put */
     char key[R2_TP_KEY_MAX]; /* of a put */
 } r2_uct_record_t;
@@ -339,13 +342,14 @@ r2_status_t r2_uct_record_begin(r2_tp_ep_t *ep, r2_uct_record_t *record, bool ma
 /** Sends header and no data. @return R2_OK, R2_ERR_AGAIN (no room now), else broken. */
 r2_status_t r2_uct_send_header(r2_tp_ep_t *ep, const r2_tp_send_t *op);
 
-/* ---- uct_grant.c: memory that peers write to, and writing to theirs ---- */
+/* ---- uct_grant.c: memory that peers write to and read, and doing so with theirs ---- */
 
 r2_status_t r2_uct_grant(r2_tp_worker_t *worker, void *data, size_t bytes,
                          const r2_tp_memory_t *memory, void *key_p, size_t *key_bytes_p,
                          void **grant_p);
 void r2_uct_ungrant(r2_tp_worker_t *worker, void *grant);
 r2_status_t r2_uct_put(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target);
+r2_status_t r2_uct_get(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target);
 
 /* ---- uct_piece.c ---- */
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Memory of ours that peers write to by themselves, and writing to theirs.
+ * Memory of ours that peers write to and read by themselves, and writing to and reading theirs.
  */
 #include "r2_config.h"
 
@@ -51,7 +51,7 @@ void r2_uct_ungrant(r2_tp_worker_t *worker, void *grant)
     r2_ucx_leave();
 }
 
-/** Hands the write to UCX. @return as uct_ep_put_zcopy(). */
+/** Hands the write, or the read, to UCX. @return as uct_ep_put_zcopy(). */
 static ucs_status_t r2_uct_put_post(r2_tp_ep_t *ep, r2_uct_record_t *record)
 {
     uct_component_h component = ep->worker->device->domain.component;
@@ -73,7 +73,9 @@ static ucs_status_t r2_uct_put_post(r2_tp_ep_t *ep, r2_uct_record_t *record)
     record->done.count = 1;
     record->done.status = UCS_OK;
     record->status = R2_IN_PROGRESS;
-    rc = uct_ep_put_zcopy(ep->uct_ep, &iov, 1, record->address, key.rkey, &record->done);
+    rc = record->reads
+             ? uct_ep_get_zcopy(ep->uct_ep, &iov, 1, record->address, key.rkey, &record->done)
+             : uct_ep_put_zcopy(ep->uct_ep, &iov, 1, record->address, key.rkey, &record->done);
     (void) uct_rkey_release(component, &key); /* the work request has a copy */
     return rc;
 }
@@ -92,8 +94,8 @@ static r2_status_t r2_uct_put_send(r2_tp_ep_t *ep, r2_uct_record_t *record)
         record->posted = true;
         record->status = UCS_OK == rc ? R2_OK : R2_IN_PROGRESS;
     }
-    if (record->status < 0) {
-        return record->status; /* the write has failed while the header waited */
+    if (record->status < 0 || 0 == record->op->header_bytes) {
+        return record->status; /* the write has failed while the header waited; or there is none */
     }
     status = r2_uct_send_header(ep, record->op);
     if (R2_OK == status || R2_ERR_AGAIN == status) {
@@ -103,10 +105,11 @@ static r2_status_t r2_uct_put_send(r2_tp_ep_t *ep, r2_uct_record_t *record)
     return record->status;
 }
 
-r2_status_t r2_uct_put(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target)
+/** @param most bytes that one such work request may move. */
+static r2_status_t r2_uct_move(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target,
+                               bool reads, size_t most)
 {
-    r2_tp_worker_t *worker = ep->worker;
-    r2_tp_device_t *device = worker->device;
+    r2_tp_device_t *device = ep->worker->device;
     r2_uct_record_t *record;
     r2_status_t status;
 
@@ -114,7 +117,7 @@ r2_status_t r2_uct_put(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *t
     if (R2_OK != ep->failure) {
         return R2_ERR_LANE_DOWN;
     }
-    if (0 == op->data_bytes || op->data_bytes > worker->limits.put ||
+    if (0 == op->data_bytes || op->data_bytes > most ||
         target->key_bytes != device->domain.key_bytes) {
         return R2_ERR_UNSUPPORTED;
     }
@@ -130,10 +133,24 @@ r2_status_t r2_uct_put(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *t
         status = R2_ERR_UNSUPPORTED;
     } else {
         record->send = r2_uct_put_send;
+        record->reads = reads;
         record->address = target->address;
         memcpy(record->key, target->key, target->key_bytes);
         status = r2_uct_record_begin(ep, record, NULL == ep->waiting);
     }
     r2_ucx_leave();
     return status;
+}
+
+r2_status_t r2_uct_put(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target)
+{
+    return r2_uct_move(ep, op, target, false, ep->worker->limits.put);
+}
+
+r2_status_t r2_uct_get(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target)
+{
+    r2_assert(0 == op->header_bytes);
+    return op->data_bytes < ep->worker->limits.get_least
+               ? R2_ERR_UNSUPPORTED
+               : r2_uct_move(ep, op, target, true, ep->worker->limits.get);
 }

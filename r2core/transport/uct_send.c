@@ -55,6 +55,10 @@ void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr,
     if (0 != (flags & UCT_IFACE_FLAG_PUT_ZCOPY) && device->kind->puts && 0 != limits->zcopy &&
         0 != device->domain.key_bytes && device->domain.key_bytes <= R2_TP_KEY_MAX) {
         limits->put = attr->cap.put.max_zcopy;
+        if (0 != (flags & UCT_IFACE_FLAG_GET_ZCOPY)) {
+            limits->get = attr->cap.get.max_zcopy;
+            limits->get_least = attr->cap.get.min_zcopy;
+        }
     }
     limits->copied = r2_min(limits->vector, (size_t) COPIED_BYTES);
     limits->piece = limits->vector;
@@ -361,7 +365,7 @@ r2_uct_record_t *r2_uct_record_of(r2_tp_ep_t *ep, r2_tp_send_t *op)
         record->done.func = r2_uct_on_done;
         record->sent_bytes = 0;
         record->send = r2_uct_send_packet;
-        record->posted = record->waits = false;
+        record->posted = record->waits = record->reads = false;
         op->transport_private = record;
     }
     return record;

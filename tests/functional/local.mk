@@ -308,6 +308,12 @@ tests_functional_p2p_SOURCES = tests/functional/gpu_alloc.h tests/functional/p2p
 tests_functional_p2p_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_p2p_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/direct
+tests_functional_direct_SOURCES = tests/functional/counted.h tests/functional/direct.c \
+    tests/functional/pattern.h
+tests_functional_direct_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_direct_LDADD = $(OMPI_LIBS) -ldl
+
 check_PROGRAMS += tests/functional/onesided tests/functional/io tests/functional/threads
 tests_functional_onesided_SOURCES = tests/functional/onesided.c tests/functional/pattern.h
 tests_functional_onesided_CPPFLAGS = $(OMPI_CPPFLAGS)

@@ -243,6 +243,8 @@ size_t stub_offer(stub_net_t *stub, uint32_t rail, uint32_t verdict, void *offer
         .segment_bytes = stub->net.segment_bytes,
         .unexpected_bytes = stub->params.unexpected_bytes,
         .first_seq = stub->net.first_seq,
+        .domain = stub->peer_domain,
+        .direct = stub->params.direct,
         .connection = 0x1234567800000000ull + stub->hellos,
         .address_bytes = 16,
     };

@@ -35,6 +35,10 @@ typedef struct stub_net {
     uint32_t send_count;
     stub_mode_t mode;
     bool complete;             /* the next progress call completes all sends */
+    r2_status_t complete_as;   /* so */
+    bool moves_wait;           /* puts and gets without a header do, until then */
+    uint64_t moved_to;         /* address of the newest */
+    uint64_t peer_domain;      /* that the peer offers */
     const void *header, *data; /* packet for the next progress call; header NULL: none */
     size_t header_bytes, data_bytes;
     uint64_t connect_id;  /* of the newest connect request */

@@ -123,7 +123,7 @@ static unsigned stub_worker_progress(r2_tp_worker_t *worker)
     if (stub->complete) {
         stub->complete = false;
         while (NULL != stub->sends) {
-            stub_finish(stub->sends, R2_OK);
+            stub_finish(stub->sends, stub->complete_as);
             ++events;
         }
     }
@@ -189,10 +189,28 @@ static void stub_ep_close(r2_tp_ep_t *ep)
     stub_ep_free(ep);
 }
 
+static r2_status_t stub_keep(r2_tp_ep_t *ep, r2_tp_send_t *op)
+{
+    stub_send_t *send = malloc(sizeof(*send));
+
+    send->ep = ep;
+    send->op = op;
+    DL_APPEND(ep->stub->sends, send);
+    ++ep->stub->send_count;
+    return R2_IN_PROGRESS;
+}
+
+/* Without a header, as all that is to be moved by NICs alone. */
+static r2_status_t stub_move(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target)
+{
+    fuzz_check(!ep->stub->net.in_callback && 0 == op->header_bytes);
+    ep->stub->moved_to = target->address;
+    return ep->stub->moves_wait ? stub_keep(ep, op) : R2_OK;
+}
+
 static r2_status_t stub_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
 {
     stub_net_t *stub = ep->stub;
-    stub_send_t *send;
 
     fuzz_check(!stub->net.in_callback);
     fuzz_check(op->header_bytes + op->data_bytes <= stub->net.segment_bytes);
@@ -205,12 +223,7 @@ static r2_status_t stub_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
     if (STUB_STARVED == stub->mode) {
         return R2_ERR_NO_MEMORY;
     }
-    send = malloc(sizeof(*send));
-    send->ep = ep;
-    send->op = op;
-    DL_APPEND(stub->sends, send);
-    ++stub->send_count;
-    return R2_IN_PROGRESS;
+    return stub_keep(ep, op);
 }
 
 static r2_status_t stub_grant(r2_tp_worker_t *worker, void *data, size_t bytes,
@@ -266,4 +279,6 @@ const r2_tp_ops_t stub_tp_ops = {
     .ep_reads_gpus = stub_ep_reads_gpus,
     .grant = stub_grant,
     .ungrant = stub_ungrant,
+    .put = stub_move,
+    .get = stub_move,
 };

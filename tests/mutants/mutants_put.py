@@ -2,9 +2,29 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of messages that are put, or read, where they belong, as in mutants.py."""
 
-from watchers import GIVEN_UP, PLACE, PLACED_DROP, over_nic, over_tcp
+from watchers import DIRECT, GIVEN_UP, PLACE, PLACED_DROP, over_nic, over_tcp
 
 MUTANTS_PUT = [
+    ("completion-of-a-direct-write-is-delivery", "link/direct.c",
+     "piece->direct->args.writes && !piece->confirmed) {",
+     "piece->direct->args.writes && piece->lane->failed) {", DIRECT),
+    ("acknowledgements-of-before-confirm-writes", "link/direct.c",
+     "r2_seq_lt(piece->seq, next)", "!r2_seq_lt(next, piece->seq)", DIRECT),
+    ("unsure-writes-survive-their-lane", "link/direct.c",
+     "R2_PIECE_FAILED == piece->state || R2_PIECE_UNSURE == piece->state) {\n        piece->state = "
+     "piece->direct->args.writes && piece->confirmed",
+     "R2_PIECE_FAILED == piece->state || R2_PIECE_UNSURE == piece->state) {\n        piece->state = "
+     "piece->direct->args.writes", DIRECT),
+    ("failed-reads-are-repeated-at-once", "link/direct.c",
+     "        piece->state = R2_PIECE_FAILED;\n", "        piece->state = R2_PIECE_LOST;\n", DIRECT),
+    ("direct-fences-close-nothing", "link/direct_move.c",
+     "            ++link->net->counters->direct_fences;\n            r2_direct_close_lane(lane);\n",
+     "            ++link->net->counters->direct_fences;\n", DIRECT),
+    ("stale-keys-are-used", "link/direct_move.c",
+     "        if (0 != lane->conn->domain && direct->keys[i].domain == lane->conn->domain) {",
+     "        if (0 != direct->keys[i].domain) {", DIRECT),
+    ("lanes-of-direct-pieces-are-not-asked", "link/direct_move.c",
+     "        r2_lane_ping(lane)) {\n", "        lane->failed) {\n", DIRECT),
     ("memory-is-given-back-without-a-fence", "link/net.c",
      "            r2_idle_renew(lane); /* what",
      "            r2_place_closed(lane, lane->conn->worker->worker); /* what", PLACED_DROP),

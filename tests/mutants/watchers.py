@@ -60,6 +60,7 @@ SOURCES = ["test_sources"]
 PRESENCE_FREED = ["test_sim_presence", "failed_where_others_have_freed"]
 OVER_RDMA = ["test_sim_rdma"]
 PLACE = ["test_place"]
+DIRECT = ["test_direct"]
 PLACED_DROP = ["test_sim_place", "silent_drop"]
 GIVEN_UP = ["test_sim_place", "given_up"]
 

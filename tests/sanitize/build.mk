@@ -47,7 +47,7 @@ PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit
     test_schedule_mutants \
         test_params test_wire test_exec test_exec_data test_fuse test_sink test_land test_link \
         test_link_peer test_credit \
-        test_mismatch test_control test_excuses test_link_end test_json test_telemetry \
+        test_mismatch test_control test_excuses test_link_end test_direct test_json test_telemetry \
         test_event_writer test_gap test_local test_local_edges test_inbox test_mailbox \
         test_wire_short test_link_short test_link_pass \
         test_glance \
@@ -98,6 +98,7 @@ EXTRA_test_control := $(STUB)
 LINK_test_control := -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 LINK_test_event_writer := -Wl,--wrap=close
 EXTRA_test_excuses := $(STUB)
+EXTRA_test_direct := $(STUB)
 # What the PMIx server is asked: these have a server of their own.
 EXTRA_test_pmix_value := $(SRCDIR)/tests/unit/pmix_stub.c \
     $(addprefix $(SRCDIR)/r2core/oob/pmix_,pair.c port.c request.c server.c value.c)

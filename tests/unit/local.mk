@@ -337,6 +337,11 @@ tests_unit_test_local_edges_SOURCES = tests/unit/test_local_edges.c $(mail_peer_
 tests_unit_test_local_edges_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_local_edges_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_direct
+tests_unit_test_direct_SOURCES = tests/unit/test_direct.c $(stub_net_sources)
+tests_unit_test_direct_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_direct_LDADD = $(R2_TEST_LIBS)
+
 check_PROGRAMS += tests/unit/test_place
 tests_unit_test_place_SOURCES = \
     tests/unit/place_receive.c \

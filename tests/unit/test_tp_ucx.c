@@ -375,6 +375,8 @@ static const struct CMUnitTest over_rdma[] = {
     RC(test_worker_locks_little),
     RC(test_puts_land_before_their_header),
     RC(test_puts_need_no_process),
+    RC(test_gets_need_no_process),
+    RC(test_gets_end_with_their_endpoint),
     RC(test_close_with_puts_pending),
     RC(test_late_puts_land_until_the_receiver_closes),
     RC(test_late_puts_end_with_the_device),

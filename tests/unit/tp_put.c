@@ -149,6 +149,94 @@ void test_puts_need_no_process(void **state)
     munmap(window.memory, WHOLE);
 }
 
+/** Puts a packet, and nothing behind it. */
+static r2_status_t packet_put_silent(packet_t *packet, const side_t *side, uint32_t number,
+                                     const window_t *window)
+{
+    const r2_tp_target_t target = {.address =
+                                       (uintptr_t) window->memory + (uint64_t) number * DATA_MAX,
+                                   .key = window->key,
+                                   .key_bytes = window->key_bytes};
+
+    memset(packet, 0, sizeof(*packet));
+    packet->op = (r2_tp_send_t){.data = pattern + number, .data_bytes = DATA_MAX, .sent = on_sent};
+    return tp.ops->put(side->ep, &packet->op, &target);
+}
+
+/** Reads into memory of its own what lies in a window. */
+static r2_status_t packet_get(packet_t *packet, const side_t *side, char *to, uint32_t bytes,
+                              const window_t *window)
+{
+    const r2_tp_target_t target = {.address = (uintptr_t) window->memory,
+                                   .key = window->key,
+                                   .key_bytes = window->key_bytes};
+
+    memset(packet, 0, sizeof(*packet));
+    packet->op = (r2_tp_send_t){.data = to, .data_bytes = bytes, .sent = on_sent};
+    return tp.ops->get(side->ep, &packet->op, &target);
+}
+
+/** Reads, and writes that nobody is told of, while the other process computes. */
+void test_gets_need_no_process(void **state)
+{
+    char *to = pages_map(NULL);
+    packet_t packet;
+    window_t window = {.memory = pages_map(NULL)};
+    side_t a, b;
+
+    (void) state;
+    pair_open(&a, &b);
+    window_grant(&window, &a);
+    memcpy(window.memory, pattern + 5, DATA_MAX);
+    assert_int_equal(packet_get(&packet, &b, to, DATA_MAX, &window), R2_IN_PROGRESS);
+    packet_wait(&packet, &b); /* only the reader progresses */
+    assert_int_equal(packet.status, R2_OK);
+    assert_memory_equal(to, pattern + 5, DATA_MAX);
+    assert_int_equal(packet_put_silent(&packet, &b, 3, &window), R2_IN_PROGRESS);
+    packet_wait(&packet, &b);
+    assert_int_equal(packet.status, R2_OK);
+    assert_true(has_landed(&window, 3, DATA_MAX));
+    for (uint32_t i = 0; i < 100; ++i) {
+        tp.ops->worker_progress(a.worker);
+    }
+    assert_int_equal(a.received, 0);
+    tp.ops->ungrant(a.worker, window.grant);
+    pair_close(&a, &b);
+    munmap(window.memory, WHOLE);
+    munmap(to, WHOLE);
+}
+
+/** Nothing of a read is written here after its endpoint is closed. */
+void test_gets_end_with_their_endpoint(void **state)
+{
+    char *to = pages_map(NULL);
+    packet_t packet;
+    window_t window = {.memory = pages_map(NULL)};
+    side_t a, b;
+    char fault[32];
+
+    (void) state;
+    pair_open(&a, &b);
+    window_grant(&window, &a);
+    memset(window.memory, 'w', WHOLE);
+    snprintf(fault, sizeof(fault), "delay 1 %u", LATE_MS);
+    nic_fault(fault);
+    assert_int_equal(packet_get(&packet, &b, to, DATA_MAX, &window), R2_IN_PROGRESS);
+    sleep_ms(100);
+    tp.ops->ep_close(b.ep);
+    assert_true(packet.done);
+    assert_int_equal(packet.status, R2_ERR_CANCELED);
+    sleep_ms(SETTLED_MS);
+    for (size_t i = 0; i < WHOLE; ++i) {
+        assert_int_equal(to[i], 0);
+    }
+    nic_fault("heal");
+    tp.ops->ungrant(a.worker, window.grant);
+    pair_close(&a, &b);
+    munmap(window.memory, WHOLE);
+    munmap(to, WHOLE);
+}
+
 /** With more puts under way than UCX has room for, all come back when the lane is closed. */
 void test_close_with_puts_pending(void **state)
 {

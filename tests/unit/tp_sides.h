@@ -154,6 +154,8 @@ void nic_fault(const char *words);
 
 void test_puts_land_before_their_header(void **state);
 void test_puts_need_no_process(void **state);
+void test_gets_need_no_process(void **state);
+void test_gets_end_with_their_endpoint(void **state);
 void test_close_with_puts_pending(void **state);
 void test_late_puts_land_until_the_receiver_closes(void **state);
 void test_late_puts_end_with_the_device(void **state);

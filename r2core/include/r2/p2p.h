@@ -14,6 +14,7 @@
 
 #include "r2/ctx.h"
 #include "r2/status.h"
+#include "r2/transport.h"
 
 #define R2_P2P_MESSAGE_MAX (1u << 20) /* bytes of one active message */
 
@@ -98,6 +99,45 @@ R2_EXPORT r2_status_t r2_p2p_get(r2_p2p_t *p2p, uint32_t rank, void *local, uint
 /** Writes memory of a peer. Done when the data is there. Else as r2_p2p_get(). */
 R2_EXPORT r2_status_t r2_p2p_put(r2_p2p_t *p2p, uint32_t rank, const void *local, uint64_t remote,
                                  uint64_t bytes, r2_p2p_op_t *op);
+
+#define R2_P2P_KEYS_MAX 8u /* rails of which others are told keys */
+
+/**
+ * Memory as others are told of it, who may have their NICs read and write it: plain bytes, to be
+ * copied to them. Without keys, and above R2_P2P_KEYS_MAX rails on the others, it goes by messages.
+ */
+typedef struct r2_p2p_memory {
+    uint64_t address, bytes;
+    uint64_t count; /* of keys */
+    r2_tp_key_t keys[R2_P2P_KEYS_MAX];
+} r2_p2p_memory_t;
+
+/** What keeps memory registered. */
+typedef struct r2_p2p_region r2_p2p_region_t;
+
+/**
+ * Registers memory on the rails, where coll_r2_direct says so. Where that is refused, or this is
+ * not the host's memory, there are no keys.
+ * @param region_p for r2_p2p_deregister(). @return R2_OK, R2_ERR_NO_MEMORY.
+ */
+R2_EXPORT r2_status_t r2_p2p_register(r2_p2p_t *p2p, void *data, uint64_t bytes,
+                                      r2_p2p_memory_t *memory_p, r2_p2p_region_t **region_p);
+/**
+ * Gives the memory back. All reads and writes of it are done: a write is not done as long as
+ * anything of it could land. Also after r2_p2p_unbind().
+ */
+R2_EXPORT void r2_p2p_deregister(r2_p2p_region_t *region);
+
+/**
+ * As r2_p2p_get(): long reads by NICs, while the peer does something else. What a lane that fails
+ * leaves behind is asked for by messages.
+ * @param memory what the peer has told of it; NULL: nothing.
+ */
+R2_EXPORT r2_status_t r2_p2p_read(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t remote,
+                                  uint64_t bytes, const r2_p2p_memory_t *memory, r2_p2p_op_t *op);
+/** As r2_p2p_put(), in the same way. */
+R2_EXPORT r2_status_t r2_p2p_write(r2_p2p_t *p2p, uint32_t rank, const void *local, uint64_t remote,
+                                   uint64_t bytes, const r2_p2p_memory_t *memory, r2_p2p_op_t *op);
 
 /** What an update makes of the old value. */
 typedef enum r2_p2p_verb {

@@ -7,6 +7,7 @@
 #ifndef R2_TRANSPORT_H
 #define R2_TRANSPORT_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -91,6 +92,14 @@ typedef struct r2_tp_target {
     const void *key;  /* borrowed for the call: what grant() wrote there */
     size_t key_bytes;
 } r2_tp_target_t;
+
+/** A key to memory as others are told of it. Zeros are no key. */
+typedef struct r2_tp_key {
+    uint64_t domain; /* the device as it was opened once, by which process: random, not 0 */
+    uint32_t bytes;  /* of the key */
+    uint8_t key[R2_TP_KEY_MAX];
+} r2_tp_key_t;
+static_assert(24 == sizeof(r2_tp_key_t), "it travels in handles of one-sided communication");
 
 /** What a device is opened with. */
 typedef struct r2_tp_device_config {
@@ -215,10 +224,18 @@ typedef struct r2_tp_ops {
     void (*ungrant)(r2_tp_worker_t *worker, void *grant);
     /**
      * NULL as grant. Writes the data of `op` to `target` and sends the header behind them, as a
-     * packet without data: who gets it has the data. `sent` as for send().
+     * packet without data: who gets it has the data. `sent` as for send(). Without a header nothing
+     * tells the peer; what is sent on this endpoint later comes after it.
      * @return as send(); R2_ERR_UNSUPPORTED: not sent, it can be sent, but not put.
      */
     r2_status_t (*put)(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target);
+    /**
+     * NULL: there is no such thing. Reads from `target` to where `op->data` points, which is
+     * writable; there is no header. `sent` as for send(): with R2_OK all of it is there, otherwise
+     * it may be written to until the endpoint is closed.
+     * @return as put().
+     */
+    r2_status_t (*get)(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target);
 } r2_tp_ops_t;
 
 /** A transport table with its instance. */

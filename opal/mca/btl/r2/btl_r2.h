@@ -151,7 +151,19 @@ void mca_btl_r2_received(void *arg, uint32_t rank, uint8_t id, const void *data,
 /** Reads coll/r2's parameters from all their sources. @param text_p on error: what is wrong. */
 r2_status_t mca_btl_r2_params_read(r2_params_t *params, char *text_p, size_t text_bytes);
 
-/* rdma.c: one-sided, by the peer's application threads (r2/p2p.h) */
+/**
+ * Memory that NICs may read and write: what travels comes first. With coll_r2_direct only; without,
+ * nothing is registered, and there is no handle.
+ */
+struct mca_btl_base_registration_handle_t {
+    r2_p2p_memory_t memory;
+    r2_p2p_region_t *region; /* owned; not told */
+};
+_Static_assert(sizeof(r2_p2p_memory_t) <= MCA_BTL_REG_HANDLE_MAX_SIZE, "Open MPI keeps no more");
+
+/* rdma.c: one-sided, by NICs or by the peer's application threads (r2/p2p.h) */
+/** Has the module register memory, where coll_r2_direct says so. */
+void mca_btl_r2_register_init(mca_btl_base_module_t *module);
 int mca_btl_r2_put(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint, void *local_address,
                    uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
                    mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,

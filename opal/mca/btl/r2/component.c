@@ -311,6 +311,7 @@ static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_th
         /* osc/rdma looks for it among the flags of the transport, not of its atomic operations:
          * without, it takes the locks of this host's windows by messages, others directly. */
         mca_btl_r2_module.btl_flags |= MCA_BTL_ATOMIC_SUPPORTS_GLOB;
+        mca_btl_r2_register_init(&mca_btl_r2_module);
         *count_p = 1;
     } else {
         r2_btl_end(r2_btl_withdraw(R2_ERR_NO_MEMORY));

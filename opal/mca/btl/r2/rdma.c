@@ -2,11 +2,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * One-sided: get, put and atomic operations, as questions of r2core. No memory needs registration.
+ * One-sided: get, put and atomic operations, as questions of r2core. Memory needs no registration;
+ * what is registered (coll_r2_direct) is read and written by NICs, where they can.
  */
 #include "btl_r2.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /** An operation under way. */
 typedef struct r2_btl_rdma {
@@ -55,17 +57,61 @@ static int r2_rdma_started(r2_btl_rdma_t *rdma, r2_status_t status)
     return R2_ERR_PARAM == status ? OPAL_ERR_NOT_AVAILABLE : mca_btl_r2_error_of(status);
 }
 
-static int r2_rdma_move(mca_btl_r2_endpoint_t *endpoint, r2_btl_rdma_t *rdma, bool put, void *local,
-                        uint64_t remote, size_t size)
+/* @param handle what the peer has told of its memory; NULL: nothing. */
+static int r2_rdma_move(mca_btl_r2_endpoint_t *endpoint, r2_btl_rdma_t *rdma, bool put,
+                        uint64_t remote, const mca_btl_base_registration_handle_t *handle,
+                        size_t size)
 {
     r2_p2p_t *p2p = endpoint->job->p2p;
+    r2_p2p_memory_t memory = {.count = 0};
 
     if (NULL == rdma) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    return r2_rdma_started(rdma,
-                           put ? r2_p2p_put(p2p, endpoint->rank, local, remote, size, &rdma->op)
-                               : r2_p2p_get(p2p, endpoint->rank, local, remote, size, &rdma->op));
+    if (NULL != handle && NULL != mca_btl_r2_module.btl_register_mem) {
+        memcpy(&memory, handle, sizeof(memory)); /* in a message: at any address */
+    }
+    return r2_rdma_started(rdma, put ? r2_p2p_write(p2p, endpoint->rank, rdma->local, remote, size,
+                                                    &memory, &rdma->op)
+                                     : r2_p2p_read(p2p, endpoint->rank, rdma->local, remote, size,
+                                                   &memory, &rdma->op));
+}
+
+static mca_btl_base_registration_handle_t *r2_btl_register_mem(mca_btl_base_module_t *btl,
+                                                               mca_btl_r2_endpoint_t *endpoint,
+                                                               void *base, size_t size,
+                                                               uint32_t flags)
+{
+    mca_btl_base_registration_handle_t *handle = malloc(sizeof(*handle));
+
+    (void) btl;
+    (void) endpoint;
+    (void) flags;
+    if (NULL != handle &&
+        R2_OK != r2_p2p_register(mca_btl_r2_component.job.p2p, base, size, &handle->memory,
+                                 &handle->region)) {
+        free(handle);
+        handle = NULL;
+    }
+    return handle;
+}
+
+static int r2_btl_deregister_mem(mca_btl_base_module_t *btl,
+                                 mca_btl_base_registration_handle_t *handle)
+{
+    (void) btl;
+    r2_p2p_deregister(handle->region);
+    free(handle);
+    return OPAL_SUCCESS;
+}
+
+void mca_btl_r2_register_init(mca_btl_base_module_t *module)
+{
+    if (mca_btl_r2_component.params.direct) {
+        module->btl_register_mem = r2_btl_register_mem;
+        module->btl_deregister_mem = r2_btl_deregister_mem;
+        module->btl_registration_handle_size = sizeof(r2_p2p_memory_t);
+    }
 }
 
 int mca_btl_r2_get(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint, void *local_address,
@@ -75,12 +121,11 @@ int mca_btl_r2_get(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint, 
                    void *cbdata)
 {
     (void) btl;
-    (void) remote_handle;
     (void) flags;
     (void) order;
     return r2_rdma_move(
         endpoint, r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata),
-        false, local_address, remote_address, size);
+        false, remote_address, remote_handle, size);
 }
 
 int mca_btl_r2_put(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint, void *local_address,
@@ -90,12 +135,11 @@ int mca_btl_r2_put(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint, 
                    void *cbdata)
 {
     (void) btl;
-    (void) remote_handle;
     (void) flags;
     (void) order;
     return r2_rdma_move(
         endpoint, r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata),
-        true, local_address, remote_address, size);
+        true, remote_address, remote_handle, size);
 }
 
 /* @return false: r2core does not have the operation; the caller composes it of others. */

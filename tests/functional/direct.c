@@ -1,0 +1,196 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * One-sided communication and long messages by NICs (coll_r2_direct), on two hosts or more: it is
+ * counted how much went so, a rank computes meanwhile, and rounds go on while rails fail. Every byte
+ * is compared; what was written is marked as given back while it is looked at, so that the NICs of
+ * tests/softverbs tell of any write that comes late. Output: TAP, from rank 0. Argument: rounds.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "counted.h"
+#include "pattern.h"
+
+#define SLOT      (4 << 20) /* bytes of the window for each of the two that move */
+#define COMPUTE_S 0.3
+#define QUICK_S   0.2 /* of that: with a copy of 4 MiB, and other ranks on the same cores */
+
+static int me, size, number;
+static unsigned char *out, *in, *window;
+static MPI_Win win;
+
+/* Nobody may write to the window from now on, until it is taken. */
+static void give_back(void)
+{
+    int (*tell)(const void *, size_t) =
+        (int (*)(const void *, size_t)) dlsym(RTLD_DEFAULT, "softverbs_give_back");
+
+    if (NULL != tell && 0 == tell(window, 2 * SLOT)) {
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+}
+
+static void take(void)
+{
+    void (*tell)(const void *) = (void (*)(const void *)) dlsym(RTLD_DEFAULT, "softverbs_take");
+
+    if (NULL != tell) {
+        tell(window);
+    }
+}
+
+static void compute(double seconds)
+{
+    const double end = MPI_Wtime() + seconds;
+    volatile double sum = 0;
+
+    while (MPI_Wtime() < end) {
+        sum = sum + 1;
+    }
+}
+
+/* Slot 0 is written by the rank to the left, slot 1 read by the one to the right. */
+static int round_of(int round, int bytes)
+{
+    const int right = (me + 1) % size, left = (me + size - 1) % size;
+    MPI_Request requests[2];
+    int errors = 0;
+
+    memset(window, 0x55, SLOT);
+    pattern_fill(window + SLOT, me, round, bytes);
+    pattern_fill(out, me, round + 100, bytes);
+    memset(in, 0xa5, (size_t) bytes);
+    MPI_Win_sync(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Rput(out, bytes, MPI_BYTE, right, 0, bytes, MPI_BYTE, win, &requests[0]);
+    MPI_Rget(in, bytes, MPI_BYTE, left, SLOT, bytes, MPI_BYTE, win, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Win_flush_all(win);
+    memset(out, 0x5a, (size_t) bytes); /* the buffer is ours again */
+    MPI_Barrier(MPI_COMM_WORLD);
+    give_back();
+    MPI_Win_sync(win);
+    errors += pattern_wrong(in, left, round, bytes);
+    errors += pattern_wrong(window, left, round + 100, bytes);
+    errors += bytes < SLOT && 0x55 != window[bytes];
+    MPI_Barrier(MPI_COMM_WORLD);
+    take();
+    return errors;
+}
+
+/* NICs have moved all of it, and not only started to. @param wanted false: none of it. */
+static int by_nics(bool wanted)
+{
+    static const int lengths[] = {16385, 65536, 300001, SLOT};
+    const unsigned long long read = counted("coll_r2_direct_read_bytes"),
+                             written = counted("coll_r2_direct_written_bytes");
+    unsigned long long bytes = 0;
+    int errors = 0;
+
+    for (int i = 0; i < 4; ++i) {
+        errors += round_of(i, lengths[i]);
+        bytes += (unsigned long long) lengths[i];
+    }
+    bytes = wanted ? bytes : 0;
+    errors += bytes != counted("coll_r2_direct_read_bytes") - read;
+    errors += bytes != counted("coll_r2_direct_written_bytes") - written;
+    errors += 0 != counted("coll_r2_direct_lost_bytes");
+    return errors;
+}
+
+/* Rank 1 computes: rank 0 reads and writes its window at once. */
+static int while_computing(bool is_read)
+{
+    double took = 0;
+    int errors = 0;
+
+    memset(window, 0x55, SLOT);
+    pattern_fill(window + SLOT, me, 7, SLOT);
+    pattern_fill(out, me, 8, SLOT);
+    MPI_Win_sync(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (1 == me) {
+        compute(COMPUTE_S);
+    } else if (0 == me) {
+        compute(0.02); /* it does by now */
+        took = MPI_Wtime();
+        if (is_read) {
+            MPI_Get(in, SLOT, MPI_BYTE, 1, SLOT, SLOT, MPI_BYTE, win);
+        } else {
+            MPI_Put(out, SLOT, MPI_BYTE, 1, 0, SLOT, MPI_BYTE, win);
+        }
+        MPI_Win_flush(1, win);
+        took = MPI_Wtime() - took;
+        printf("# 4 MiB while the target computes: %.1f ms\n", 1e3 * took);
+        errors += took > QUICK_S || (is_read && pattern_wrong(in, 1, 7, SLOT));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_sync(win);
+    return errors + (1 == me && !is_read && pattern_wrong(window, 0, 8, SLOT));
+}
+
+/* Messages that ob1 has their receiver read. */
+static int messages(bool wanted)
+{
+    const int right = (me + 1) % size, left = (me + size - 1) % size;
+    const unsigned long long read = counted("coll_r2_direct_read_bytes");
+    int errors = 0;
+
+    for (int i = 0; i < 3; ++i) {
+        pattern_fill(out, me, i, SLOT);
+        memset(in, 0xa5, SLOT);
+        MPI_Sendrecv(out, SLOT, MPI_BYTE, right, i, in, SLOT, MPI_BYTE, left, i, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        errors += pattern_wrong(in, left, i, SLOT);
+    }
+    return errors + ((counted("coll_r2_direct_read_bytes") - read >= 3ull * SLOT) != wanted);
+}
+
+
+int main(int argc, char **argv)
+{
+    const int rounds = argc > 1 ? atoi(argv[1]) : 0;
+    const bool wanted = argc < 3 || 0 != strcmp(argv[2], "none");
+    int errors = 0;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    out = pattern_alloc(SLOT);
+    in = pattern_alloc(SLOT);
+    window = pattern_alloc(2 * SLOT);
+    MPI_Win_create(window, 2 * SLOT, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_lock_all(0, win);
+    (void) round_of(0, 65536); /* opens the lanes */
+    compute(0.3);
+    if (0 == rounds) {
+        errors += pattern_verdict(++number, "windows by NICs", by_nics(wanted));
+        errors += pattern_verdict(++number, "messages by NICs", messages(wanted));
+    }
+    if (0 == rounds && wanted) {
+        errors += pattern_verdict(++number, "a read from who computes", while_computing(true));
+        errors += pattern_verdict(++number, "a write to who computes", while_computing(false));
+    }
+    for (int round = 0; round < rounds; ++round) {
+        int wrong = 0;
+
+        for (int i = 0; i < 4; ++i) {
+            wrong += round_of(4 * round + i, SLOT - 4099 * i);
+        }
+        errors += pattern_verdict(++number, "round", wrong);
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    printf("# rank %d: %llu read, %llu written, %llu lost, %llu fences\n", me,
+           counted("coll_r2_direct_read_bytes"), counted("coll_r2_direct_written_bytes"),
+           counted("coll_r2_direct_lost_bytes"), counted("coll_r2_direct_fences"));
+    MPI_Win_free(&win);
+    if (0 == me) {
+        printf("1..%d\n", number);
+    }
+    MPI_Finalize();
+    return 0 == errors ? 0 : 1;
+}
