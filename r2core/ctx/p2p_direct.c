@@ -101,9 +101,9 @@ r2_status_t r2_p2p_register(r2_p2p_t *p2p, void *data, uint64_t bytes, r2_p2p_me
     r2_core_enter(core);
     core->net.now_ns = r2_now_ns(core->clock);
     DL_APPEND(p2p->regions, region);
-    for (uint32_t i = 0; core->params.direct && bytes > 0 && !r2_is_forked() &&
-                         i < core->net.rail_count && region->count < R2_P2P_KEYS_MAX &&
-                         r2_region_is_hosts(core, data);
+    for (uint32_t i = 0;
+         core->params.direct && bytes > 0 && !r2_is_forked() && i < core->net.rail_count &&
+         region->count < R2_P2P_KEYS_MAX && r2_region_is_hosts(core, data);
          ++i) {
         (void) r2_region_grant(region, &core->net.rails[i], data, bytes,
                                &memory_p->keys[region->count]);
@@ -182,10 +182,10 @@ static r2_status_t r2_part_start(r2_p2p_t *p2p, r2_p2p_part_t *part)
     char *local = direct->local + part->offset;
     const uint64_t remote = direct->remote + part->offset;
 
-    return direct->writes ? r2_p2p_put_fenced(p2p, direct->rank, local, remote, part->bytes,
-                                              part->connection, &part->op)
-                          : r2_p2p_get_long(p2p, direct->rank, local, remote, part->bytes,
-                                            &part->op);
+    return direct->writes
+               ? r2_p2p_put_fenced(p2p, direct->rank, local, remote, part->bytes, part->connection,
+                                   &part->op)
+               : r2_p2p_get_long(p2p, direct->rank, local, remote, part->bytes, &part->op);
 }
 
 unsigned r2_p2p_parts_start(r2_p2p_t *p2p)
@@ -209,17 +209,6 @@ unsigned r2_p2p_parts_start(r2_p2p_t *p2p)
         ++started;
     }
     return started;
-}
-
-void r2_p2p_fence(r2_p2p_t *p2p, uint32_t rank, const void *connection)
-{
-    r2_link_t *link = r2_core_link(p2p->core, rank);
-    uint64_t id;
-
-    memcpy(&id, connection, sizeof(id));
-    if (NULL != link) {
-        r2_link_fence(link, id);
-    }
 }
 
 /* What a peer has told may be anything. */

@@ -196,6 +196,18 @@ static void r2_rma_pulled(r2_p2p_op_t *op, r2_status_t status)
     free(pull);
 }
 
+/* Nothing that a peer wrote over a connection lands any more. */
+static void r2_rma_fence(r2_p2p_t *p2p, uint32_t rank, const void *connection)
+{
+    r2_link_t *link = r2_core_link(p2p->core, rank);
+    uint64_t id;
+
+    memcpy(&id, connection, sizeof(id));
+    if (NULL != link) {
+        r2_link_fence(link, id);
+    }
+}
+
 static bool r2_rma_pull(r2_p2p_t *p2p, uint32_t rank, const r2_rma_request_t *request,
                         const void *data)
 {
@@ -204,7 +216,7 @@ static bool r2_rma_pull(r2_p2p_t *p2p, uint32_t rank, const r2_rma_request_t *re
     r2_status_t status = R2_ERR_NO_MEMORY;
 
     if (R2_P2P_KIND_FENCED == request->kind) {
-        r2_p2p_fence(p2p, rank, data);
+        r2_rma_fence(p2p, rank, data);
     }
     if (NULL != pull && NULL != answer) {
         *pull = (r2_p2p_pull_t){.op = {.done = r2_rma_pulled, .arg = pull}, .answer = answer};

@@ -297,8 +297,6 @@ r2_status_t r2_p2p_put_fenced(r2_p2p_t *p2p, uint32_t rank, const void *local, u
                               uint64_t bytes, uint64_t connection, r2_p2p_op_t *op);
 
 /* p2p_direct.c. Engine lock. */
-/** Nothing that a peer wrote over a connection lands any more. @param connection its id. */
-void r2_p2p_fence(r2_p2p_t *p2p, uint32_t rank, const void *connection);
 /** Asks for what the NICs have not moved. @return how much of it. */
 unsigned r2_p2p_parts_start(r2_p2p_t *p2p);
 void r2_p2p_direct_fini(r2_p2p_t *p2p);

@@ -60,8 +60,8 @@ static void r2_piece_closed(r2_piece_t *piece)
 {
     r2_assert(R2_PIECE_FLYING != piece->state);
     if (R2_PIECE_FAILED == piece->state || R2_PIECE_UNSURE == piece->state) {
-        piece->state = piece->direct->args.writes && piece->confirmed ? R2_PIECE_OVER
-                                                                      : R2_PIECE_LOST;
+        piece->state =
+            piece->direct->args.writes && piece->confirmed ? R2_PIECE_OVER : R2_PIECE_LOST;
     }
 }
 

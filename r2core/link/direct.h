@@ -10,8 +10,8 @@
 #include "link/tx.h"
 
 /*
- * The owner has registered the memory and told its keys, one for each rail (r2_tp_key_t). Lanes pull
- * pieces, as they pull chunks, and each piece is one work request.
+ * The owner has registered the memory and told its keys, one for each rail (r2_tp_key_t). Lanes
+ * pull pieces, as they pull chunks, and each piece is one work request.
  *
  * A read is over when our NIC says so. One that has failed may be written here until our queue pair
  * is gone: only then it counts as lost.

@@ -56,9 +56,8 @@ static bool r2_piece_hand_over(r2_piece_t *piece)
     const r2_direct_t *direct = piece->direct;
     const r2_tp_ops_t *ops = piece->lane->rail->tp->ops;
     const r2_tp_key_t *key = r2_direct_key(direct, piece->lane);
-    const r2_tp_target_t target = {.address = direct->args.remote + piece->offset,
-                                   .key = key->key,
-                                   .key_bytes = key->bytes};
+    const r2_tp_target_t target = {
+        .address = direct->args.remote + piece->offset, .key = key->key, .key_bytes = key->bytes};
     const r2_status_t status =
         (direct->args.writes ? ops->put : ops->get)(piece->conn->ep, &piece->op, &target);
 
@@ -120,8 +119,7 @@ static void r2_direct_ask(const r2_direct_t *direct, r2_lane_t *lane)
             asks = asks || (direct->args.writes && piece->seq == lane->tx.seq);
         }
     }
-    asks = asks || (waits &&
-                    link->net->now_ns >= lane->timing.delivered_ns + R2_DIRECT_QUIET_NS);
+    asks = asks || (waits && link->net->now_ns >= lane->timing.delivered_ns + R2_DIRECT_QUIET_NS);
     if (asks && r2_lane_may_send(lane) && r2_control_may(link, R2_WIRE_PING) &&
         r2_lane_ping(lane)) {
         return;

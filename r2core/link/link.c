@@ -25,8 +25,7 @@ bool r2_link_busy(const r2_link_t *link)
     if (NULL != link->tx.relayed || link->tx.in_flight_packets > 0 || r2_link_posted(link) > 0 ||
         NULL != link->tx.messages || NULL != link->tx.control || NULL != link->tx.retransmit ||
         NULL != link->rx.deferred || NULL != link->rx.places || NULL != link->directs ||
-        r2_grant_owes(link) ||
-        0 != link->tx.short_ns || (link->path.left && !link->path.parted)) {
+        r2_grant_owes(link) || 0 != link->tx.short_ns || (link->path.left && !link->path.parted)) {
         return true;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {

@@ -13,9 +13,8 @@
 /* The name of what this process has opened of a device. */
 static uint64_t r2_hello_domain(const r2_net_t *net, const r2_lane_conn_t *conn)
 {
-    return net->params->direct && conn->worker->is_rdma
-               ? r2_rail_domain(conn->worker, net->clock)
-               : 0;
+    return net->params->direct && conn->worker->is_rdma ? r2_rail_domain(conn->worker, net->clock)
+                                                        : 0;
 }
 
 size_t r2_hello_offer_size(const r2_hello_offer_t *offer)

@@ -163,8 +163,8 @@ struct r2_link {
         struct r2_relay_way *relay; /* owned: state of the relay lane; NULL = none so far */
     } path;
     struct r2_direct *directs; /* owned list: what NICs read and write by themselves (direct.h) */
-    struct r2_local *local; /* owned: mailboxes within the host (local.h); NULL: none so far */
-    r2_peer_info_t info;    /* what the peer published */
+    struct r2_local *local;    /* owned: mailboxes within the host (local.h); NULL: none so far */
+    r2_peer_info_t info;       /* what the peer published */
     /* one per pair of rails, then the relay lane, if there is one: always with room */
     r2_lane_t lanes[];
 };

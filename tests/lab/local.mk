@@ -15,7 +15,8 @@ EXTRA_DIST += docs/tests.md tests/lab/faultlab.py tests/lab/rail_faults.py \
     tests/lab/rdma_faults.py \
     tests/lab/rdma_refused.py \
     tests/lab/test_faults.py \
-    tests/lab/rolling.py tests/lab/test_collectives.py tests/lab/test_direct.py tests/lab/test_p2p.py \
+    tests/lab/rolling.py tests/lab/test_collectives.py tests/lab/test_p2p.py \
+    tests/lab/test_direct.py \
     tests/lab/test_examples.py tests/lab/test_gpu.py tests/lab/test_gpu_cover.py \
     tests/lab/test_gpu_nic.py \
     tests/lab/pairwise.py tests/lab/test_computing.py \

@@ -30,6 +30,11 @@ def fault(*words):
     r2lab("fault", "--name", LAB, *words)
 
 
+def heal():
+    """All links."""
+    fault("heal", "all", "all")
+
+
 def nic(host, rail, *words):
     """A fault of a NIC itself, or its end."""
     r2lab("exec", "--name", LAB, "h%d" % host, SOFTVERBS, "fault", "soft%d" % rail, *words)
@@ -61,6 +66,8 @@ def end(app):
     rest = app.child.stdout.read()
     status = app.child.wait()
     assert "not ok" not in rest and status == 0, "status %d\n%s%s" % (status, rest, app.said())
+    for line in re.findall("# who .*", rest):
+        print(line, flush=True)
     return sums(rest)
 
 
@@ -92,7 +99,7 @@ def test_off():
     os.environ["OMPI_MCA_coll_r2_direct"] = "0"
     try:
         app = play("0", "none")
-        app.parts(2)
+        app.parts(4)
         counted = end(app)
     finally:
         os.environ["OMPI_MCA_coll_r2_direct"] = "1"
@@ -102,27 +109,27 @@ def test_off():
 def test_tcp():
     """a job over TCP: handles without keys"""
     app = play("0", "none", mca=("coll_r2_tls", "tcp"))
-    app.parts(2)
+    app.parts(4)
     assert end(app) == [0, 0, 0, 0]
 
 
 def test_ud():
     """datagrams, which have neither reads nor writes"""
     app = play("0", "none", mca=("coll_r2_tls", "ud"))
-    app.parts(2)
+    app.parts(4)
     assert end(app) == [0, 0, 0, 0]
 
 
 def test_link_down():
     """a link goes down in the middle, and comes back"""
-    counted = rounds_with(10, lambda: fault("down", "h1", "rail1"), lambda: fault("heal", "all", "all"))
+    counted = rounds_with(10, lambda: fault("down", "h1", "rail1"), heal)
     assert counted[2] > 0, counted
     print("# %d KiB lost, %d fences" % (counted[2] >> 10, counted[3]), flush=True)
 
 
 def test_silent_drop():
     """a rail drops silently, and comes back"""
-    counted = rounds_with(10, lambda: fault("drop", "h1", "rail0"), lambda: fault("heal", "all", "all"))
+    counted = rounds_with(10, lambda: fault("drop", "h1", "rail0"), heal)
     assert counted[2] > 0, counted
     print("# %d KiB lost, %d fences" % (counted[2] >> 10, counted[3]), flush=True)
 
@@ -132,7 +139,7 @@ def test_late_writes():
     refused = nic_counter("late_refused")
     counted = rounds_with(10, lambda: nic(1, 0, "delay", "1", str(LATE_MS)),
                           lambda: nic(1, 0, "heal"))
-    assert counted[2] > 0 and counted[3] > 0, counted
+    assert counted[2] > 0, counted
     assert nic_counter("late_refused") > refused
     print("# %d KiB lost, %d fences" % (counted[2] >> 10, counted[3]), flush=True)
 
@@ -171,7 +178,7 @@ def test_one_sided():
     app.parts(1)
     fault("down", "h0", "rail1")
     app.parts(3)
-    fault("heal", "all", "all")
+    heal()
     app.end()
 
 
@@ -181,13 +188,13 @@ def test_messages():
     app.parts(1)
     fault("drop", "h2", "rail0")
     app.parts(2)
-    fault("heal", "all", "all")
+    heal()
     app.end()
 
 
 def recover():
     """After a failed test."""
-    fault("heal", "all", "all")
+    heal()
     for host in range(HOSTS):
         for rail in range(RAILS):
             nic(host, rail, "heal")

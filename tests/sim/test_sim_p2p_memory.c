@@ -377,9 +377,36 @@ static void test_no_news(void **state)
     t_world_free(world);
 }
 
+/* What was written over a connection in part is written again when that is closed. */
+static void test_behind_a_fence(void **state)
+{
+    t_world_t *world = t_world_wired(31);
+    t_node_t *node = &world->nodes[0], *peer = &world->nodes[T_STARVED];
+    const r2_link_t *link = r2_core_link(&peer->ctx->core, 0);
+    const uint64_t connection = link->lanes[0].connect.rx_connection;
+
+    (void) state;
+    memset(node->copy, 0x77, T_LONG);
+    r2_core_enter(&node->ctx->core);
+    node->puts_open = 1;
+    assert_int_equal(r2_p2p_put_fenced(node->p2p, T_STARVED, node->copy,
+                                       (uint64_t) (uintptr_t) peer->memory, T_LONG, connection,
+                                       t_op(node)),
+                     R2_IN_PROGRESS);
+    r2_core_leave(&node->ctx->core);
+    t_run_for(world, R2_NS_PER_S);
+    assert_int_equal(node->puts_open, 0);
+    assert_memory_equal(peer->memory, node->copy, T_LONG);
+    assert_int_equal(peer->ctx->core.counters.direct_fences, 1);
+    assert_int_not_equal(link->lanes[0].connect.rx_connection, connection);
+    assert_int_equal(peer->ctx->core.counters.lanes_failed, 0);
+    t_world_free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_behind_a_fence),
         cmocka_unit_test(test_no_answers),  cmocka_unit_test(test_no_states),
         cmocka_unit_test(test_no_messages), cmocka_unit_test(test_in_order),
         cmocka_unit_test(test_never_again),

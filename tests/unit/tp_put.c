@@ -167,9 +167,8 @@ static r2_status_t packet_put_silent(packet_t *packet, const side_t *side, uint3
 static r2_status_t packet_get(packet_t *packet, const side_t *side, char *to, uint32_t bytes,
                               const window_t *window)
 {
-    const r2_tp_target_t target = {.address = (uintptr_t) window->memory,
-                                   .key = window->key,
-                                   .key_bytes = window->key_bytes};
+    const r2_tp_target_t target = {
+        .address = (uintptr_t) window->memory, .key = window->key, .key_bytes = window->key_bytes};
 
     memset(packet, 0, sizeof(*packet));
     packet->op = (r2_tp_send_t){.data = to, .data_bytes = bytes, .sent = on_sent};

@@ -71,10 +71,10 @@ static int r2_rdma_move(mca_btl_r2_endpoint_t *endpoint, r2_btl_rdma_t *rdma, bo
     if (NULL != handle && NULL != mca_btl_r2_module.btl_register_mem) {
         memcpy(&memory, handle, sizeof(memory)); /* in a message: at any address */
     }
-    return r2_rdma_started(rdma, put ? r2_p2p_write(p2p, endpoint->rank, rdma->local, remote, size,
-                                                    &memory, &rdma->op)
-                                     : r2_p2p_read(p2p, endpoint->rank, rdma->local, remote, size,
-                                                   &memory, &rdma->op));
+    return r2_rdma_started(
+        rdma,
+        put ? r2_p2p_write(p2p, endpoint->rank, rdma->local, remote, size, &memory, &rdma->op)
+            : r2_p2p_read(p2p, endpoint->rank, rdma->local, remote, size, &memory, &rdma->op));
 }
 
 static mca_btl_base_registration_handle_t *r2_btl_register_mem(mca_btl_base_module_t *btl,
@@ -87,9 +87,8 @@ static mca_btl_base_registration_handle_t *r2_btl_register_mem(mca_btl_base_modu
     (void) btl;
     (void) endpoint;
     (void) flags;
-    if (NULL != handle &&
-        R2_OK != r2_p2p_register(mca_btl_r2_component.job.p2p, base, size, &handle->memory,
-                                 &handle->region)) {
+    if (NULL != handle && R2_OK != r2_p2p_register(mca_btl_r2_component.job.p2p, base, size,
+                                                   &handle->memory, &handle->region)) {
         free(handle);
         handle = NULL;
     }
