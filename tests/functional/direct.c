@@ -170,10 +170,10 @@ int main(int argc, char **argv)
     if (0 == rounds) {
         errors += pattern_verdict(++number, "windows by NICs", by_nics(wanted));
         errors += pattern_verdict(++number, "messages by NICs", messages(wanted));
-        errors += pattern_verdict(++number, "a read from who computes",
-                                  while_computing(true, wanted));
-        errors += pattern_verdict(++number, "a write to who computes",
-                                  while_computing(false, wanted));
+        errors +=
+            pattern_verdict(++number, "a read from who computes", while_computing(true, wanted));
+        errors +=
+            pattern_verdict(++number, "a write to who computes", while_computing(false, wanted));
     }
     for (int round = 0; round < rounds; ++round) {
         int wrong = 0;
