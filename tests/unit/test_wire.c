@@ -49,7 +49,7 @@ static r2_status_t parse(const r2_wire_header_t *header, size_t data_bytes)
 static void layout(void **state)
 {
     static const uint8_t bytes[] = {
-        10,   4,    0x05, 0x09,                         /* version, kind, flags, hop */
+        11,   4,    0x05, 0x09,                         /* version, kind, flags, hop */
         0x04, 0x03, 0x02, 0x01,                         /* lane_seq */
         0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, /* connection */
         0x24, 0x23, 0x22, 0x21, 0x28, 0x27, 0x26, 0x25, /* ack_next, ack_bits */
