@@ -18,6 +18,7 @@
 #define SLOT      (4 << 20) /* bytes of the window for each of the two that move */
 #define COMPUTE_S 0.3
 #define QUICK_S   0.2 /* of that: with a copy of 4 MiB, and other ranks on the same cores */
+#define TRIES     3   /* of which one has to be quick: on a busy machine not all are */
 
 static int me, size, number;
 static double took_s[2]; /* from who computes: written, read */
@@ -103,8 +104,8 @@ static int by_nics(bool wanted)
     return errors;
 }
 
-/* Rank 1 computes: rank 0 reads and writes its window at once, if NICs do it. */
-static int while_computing(bool is_read, bool wanted)
+/* Rank 1 computes: rank 0 reads or writes its window meanwhile. */
+static int while_computing(bool is_read, double *took_p)
 {
     double took = 0;
     int errors = 0;
@@ -112,6 +113,7 @@ static int while_computing(bool is_read, bool wanted)
     memset(window, 0x55, SLOT);
     pattern_fill(window + SLOT, me, 7, SLOT);
     pattern_fill(out, me, 8, SLOT);
+    memset(in, 0xa5, SLOT);
     MPI_Win_sync(win);
     MPI_Barrier(MPI_COMM_WORLD);
     if (1 == me) {
@@ -126,12 +128,26 @@ static int while_computing(bool is_read, bool wanted)
         }
         MPI_Win_flush(1, win);
         took = MPI_Wtime() - took;
-        took_s[is_read] = took;
-        errors += (wanted && took > QUICK_S) || (is_read && pattern_wrong(in, 1, 7, SLOT));
+        *took_p = took;
+        errors += is_read && pattern_wrong(in, 1, 7, SLOT);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_sync(win);
     return errors + (1 == me && !is_read && pattern_wrong(window, 0, 8, SLOT));
+}
+
+/* It is done at once, if NICs do it. */
+static int at_once(bool is_read, bool wanted)
+{
+    double took = 0;
+    int errors = 0;
+
+    took_s[is_read] = COMPUTE_S + 1;
+    for (int i = 0; i < TRIES; ++i) {
+        errors += while_computing(is_read, &took);
+        took_s[is_read] = took < took_s[is_read] ? took : took_s[is_read];
+    }
+    return errors + (wanted && took_s[is_read] > QUICK_S);
 }
 
 /* Messages that ob1 has their receiver read. */
@@ -170,10 +186,8 @@ int main(int argc, char **argv)
     if (0 == rounds) {
         errors += pattern_verdict(++number, "windows by NICs", by_nics(wanted));
         errors += pattern_verdict(++number, "messages by NICs", messages(wanted));
-        errors +=
-            pattern_verdict(++number, "a read from who computes", while_computing(true, wanted));
-        errors +=
-            pattern_verdict(++number, "a write to who computes", while_computing(false, wanted));
+        errors += pattern_verdict(++number, "a read from who computes", at_once(true, wanted));
+        errors += pattern_verdict(++number, "a write to who computes", at_once(false, wanted));
     }
     for (int round = 0; round < rounds; ++round) {
         int wrong = 0;

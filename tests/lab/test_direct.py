@@ -120,6 +120,16 @@ def test_ud():
     assert end(app) == [0, 0, 0, 0]
 
 
+def test_fewer_rails():
+    """a host has one rail less when the job begins: its handles have one key"""
+    fault("down", "h2", "rail1")
+    app = play()
+    app.parts(4)
+    heal()
+    counted = end(app)
+    assert counted[2] == 0, counted
+
+
 def test_link_down():
     """a link goes down in the middle, and comes back"""
     counted = rounds_with(10, lambda: fault("down", "h1", "rail1"), heal)
@@ -208,9 +218,9 @@ def down():
 def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "400mbit", *UP_RDMA)
-    return run_all([test_healthy, test_off, test_tcp, test_ud, test_link_down, test_silent_drop,
-                    test_late_writes, test_device_dies, test_stopped, test_one_sided,
-                    test_messages], recover, down)
+    return run_all([test_healthy, test_off, test_tcp, test_ud, test_fewer_rails, test_link_down,
+                    test_silent_drop, test_late_writes, test_device_dies, test_stopped,
+                    test_one_sided, test_messages], recover, down)
 
 
 sys.exit(main())
