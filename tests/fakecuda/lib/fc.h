@@ -194,6 +194,7 @@ typedef struct fc_state {
     int pid; /* of the process that called cuInit(); else 0 */
     /* settings */
     uint64_t devices, sm, driver, memory, seed, delay_us, copy_mbytes_per_s, strict, abort;
+    uint64_t launch_us, kernel_mbytes_per_s;
     uint64_t nic_order;  /* CU_GPU_DIRECT_RDMA_WRITES_ORDERING_..; 999: the driver does not know */
     uint64_t pin_waits;  /* pinning memory waits for all operations */
     uint64_t load_waits; /* loading a module waits for all operations of its context */

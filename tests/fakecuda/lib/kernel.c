@@ -307,6 +307,9 @@ static CUresult launch(CUfunction function, const fakecuda_grid_t *grid, fc_stre
         free(op);
         return CUDA_SUCCESS;
     }
+    for (int i = 0; i < count; ++i) {
+        op->bytes += spans[i].writes ? spans[i].bytes : 0;
+    }
     ++fc.counters[FC_launches];
     fc_enqueue(stream, op, spans, count);
     return CUDA_SUCCESS;

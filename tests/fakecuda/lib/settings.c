@@ -29,6 +29,8 @@ static const struct {
     {"seed", "1", &fc.seed, NULL},
     {"delay_us", "0", &fc.delay_us, NULL},
     {"copy_mbytes_per_s", "0", &fc.copy_mbytes_per_s, NULL},
+    {"launch_us", "0", &fc.launch_us, NULL},
+    {"kernel_mbytes_per_s", "0", &fc.kernel_mbytes_per_s, NULL},
     {"load_waits", "0", &fc.load_waits, NULL},
     {"nic_order", "0", &fc.nic_order, NULL},
     {"pin_waits", "0", &fc.pin_waits, NULL},

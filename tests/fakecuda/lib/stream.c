@@ -76,6 +76,19 @@ static void copy(const fc_stream_t *stream, const fc_op_t *op, uint64_t end_ns)
     }
 }
 
+static void run_kernel(const fc_op_t *op)
+{
+    uint64_t end_ns = fc_now_ns() + 1000 * fc.launch_us;
+
+    if (0 != fc.kernel_mbytes_per_s) {
+        end_ns += op->bytes * 1000 / fc.kernel_mbytes_per_s;
+    }
+    op->kernel->run(&op->grid, op->params);
+    if (0 != fc.launch_us || 0 != fc.kernel_mbytes_per_s) {
+        sleep_until(end_ns);
+    }
+}
+
 static void execute(const fc_stream_t *stream, const fc_op_t *op, uint64_t end_ns)
 {
     switch (op->kind) {
@@ -88,7 +101,7 @@ static void execute(const fc_stream_t *stream, const fc_op_t *op, uint64_t end_n
         }
         break;
     case FC_OP_KERNEL:
-        op->kernel->run(&op->grid, op->params);
+        run_kernel(op);
         break;
     case FC_OP_HOST:
         fc_in_host_function = true;
