@@ -12,16 +12,10 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "r2/device_cost.h"
 
 /* Elements of reductions and cache lines. */
 #define R2_TOUCH_ALIGN 64u
-
-enum {
-    R2_TOUCH_WHOLE_BYTES = 131072, /* messages that are one piece */
-    R2_TOUCH_PARTS = 16,           /* pieces of longer ones, or as many as these allow: */
-    R2_TOUCH_LEAST_BYTES = 65536,
-    R2_TOUCH_MOST_BYTES = 262144
-};
 
 static int r2_touch_order(const void *a, const void *b)
 {
@@ -35,12 +29,10 @@ static int r2_touch_order(const void *a, const void *b)
  * each costs the driver a call. */
 static uint64_t r2_touch_piece_bytes(const r2_op_t *op)
 {
-    const uint64_t part = op->bytes / R2_TOUCH_PARTS / R2_TOUCH_ALIGN * R2_TOUCH_ALIGN;
+    const bool is_message = R2_OP_SEND == op->kind || R2_OP_RECV == op->kind;
 
-    if ((R2_OP_SEND != op->kind && R2_OP_RECV != op->kind) || op->bytes <= R2_TOUCH_WHOLE_BYTES) {
-        return r2_max(op->bytes, (uint64_t) 1);
-    }
-    return r2_min(r2_max(part, (uint64_t) R2_TOUCH_LEAST_BYTES), (uint64_t) R2_TOUCH_MOST_BYTES);
+    return r2_max(is_message ? r2_device_piece(op->bytes, R2_TOUCH_ALIGN) : op->bytes,
+                  (uint64_t) 1);
 }
 
 /* @return the most cuts that a buffer may have. */

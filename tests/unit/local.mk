@@ -201,6 +201,9 @@ tests_unit_test_exec_staged_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_link
     tests/unit/test_exec_staged.c \
     tests/fakecuda/parts.h
 tests_unit_test_exec_staged_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
+check_PROGRAMS += tests/unit/test_device_cost
+tests_unit_test_device_cost_SOURCES = tests/unit/test_device_cost.c
+tests_unit_test_device_cost_LDADD = $(R2_PLAN_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_exec_device
 tests_unit_test_exec_device_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
     tests/unit/exec_sums.h \
