@@ -120,6 +120,34 @@ void r2_params_init(r2_params_t *params)
     }
 }
 
+r2_status_t r2_params_size(const char *text, uint64_t most, uint64_t *bytes_p)
+{
+    if (0 == strcmp(text, "auto")) {
+        *bytes_p = R2_PARAM_AUTO;
+        return R2_OK;
+    }
+    return r2_unit_whole(text, R2_UNIT_BYTES, 0, most, bytes_p);
+}
+
+/* Strings with a range are sizes, or "auto". */
+static r2_status_t r2_params_check_sizes(const r2_params_t *params, char *text_p, size_t text_bytes)
+{
+    for (size_t i = 0; i < r2_array_count(r2_param_rows); ++i) {
+        const r2_param_info_t *row = &r2_param_rows[i];
+        const char *text =
+            *(const char *const *) (const void *) ((const char *) params + row->offset);
+        uint64_t bytes;
+
+        if (R2_PARAM_STRING == row->type && 0 != row->max &&
+            R2_OK != r2_params_size(text, row->max, &bytes)) {
+            snprintf(text_p, text_bytes, "%s = %s is neither auto nor in the range 0 .. %" PRIu64,
+                     row->name, text, row->max);
+            return R2_ERR_PARAM;
+        }
+    }
+    return R2_OK;
+}
+
 /** Words that a parameter may be, comma separated. */
 static r2_status_t r2_param_check_word(const char *name, const char *word, const char *words,
                                        char *text_p, size_t text_bytes)
@@ -181,7 +209,9 @@ static r2_status_t r2_params_check_relations(const r2_params_t *params, char *te
                  params->heal_min_ms, params->heal_max_ms);
         return R2_ERR_PARAM;
     }
-    return r2_params_check_words(params, text_p, text_bytes);
+    return R2_OK == r2_params_check_sizes(params, text_p, text_bytes)
+               ? r2_params_check_words(params, text_p, text_bytes)
+               : R2_ERR_PARAM;
 }
 
 r2_status_t r2_params_check(const r2_params_t *params, char *text_p, size_t text_bytes)

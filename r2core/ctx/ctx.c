@@ -16,10 +16,25 @@
 #include <unistd.h>
 
 #include "ctx/remedy.h"
+#include "plan/cost.h"
 #include "r2/gpu.h"
 
 /* Kept for runs to come, beside staging memory. */
 #define R2_KEEP_BYTES (1u << 20)
+
+/* From which length on GPUs reduce. */
+static void r2_ctx_set_reduce(r2_ctx_t *ctx)
+{
+    r2_staging_t *staging = &ctx->core.engine.staging;
+    const r2_cost_params_t cost = r2_cost_params(&ctx->parts.cost);
+    uint64_t bytes = R2_PARAM_AUTO; /* what is wrong was said when parameters were checked */
+
+    (void) r2_params_size(ctx->core.params.gpu_reduce_bytes, R2_DEVICE_NEVER_BYTES, &bytes);
+    staging->counters = &ctx->core.counters;
+    staging->reduce_bytes = R2_PARAM_AUTO == bytes ? R2_STAGING_AUTO : bytes;
+    staging->host_reduce_bytes_per_s =
+        (uint64_t) cost.reduce_mbytes_per_s[R2_MEM_HOST] * UINT64_C(1000000);
+}
 
 static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_ctx_parts_t *parts)
 {
@@ -55,7 +70,7 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
         r2_mem_init(&ctx->core.mem, parts->gpu_driver);
         r2_staging_init(&ctx->core.engine.staging, &ctx->core.mem, ctx->core.params.pinned_bytes);
         ctx->core.engine.staging.nic_bytes = ctx->core.params.gpu_nic_bytes;
-        ctx->core.engine.staging.reduce_bytes = ctx->core.params.gpu_reduce_bytes;
+        r2_ctx_set_reduce(ctx);
     }
     r2_record_init(&ctx->record, &ctx->core, &ctx->estimator, ctx->parts.host_name);
     r2_estimator_init(&ctx->estimator, &ctx->core, &ctx->parts.cost);

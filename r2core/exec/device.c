@@ -47,20 +47,38 @@ static r2_staging_place_t *r2_stage_one_place(const r2_exec_t *exec, const r2_to
     return found;
 }
 
+/* Where one of the buffers is; NULL: both are the processor's. */
+static r2_staging_place_t *r2_stage_a_place(const r2_exec_t *exec)
+{
+    const r2_mem_at_t *at = exec->args.at;
+    const uint32_t which = r2_mem_traits(at[1].kind)->is_cpus ? 0 : 1;
+
+    return r2_mem_traits(at[which].kind)->is_cpus
+               ? NULL
+               : r2_staging_place(&exec->engine->staging, &at[which]);
+}
+
 r2_staging_place_t *r2_stage_reducer(r2_exec_t *exec)
 {
     r2_staging_t *staging = &exec->engine->staging;
+    r2_staging_place_t *place = r2_stage_a_place(exec);
     const r2_touch_t *touch;
-    r2_staging_place_t *place;
+    uint64_t from;
 
-    if ((r2_mem_traits(exec->args.at[0].kind)->is_cpus &&
-         r2_mem_traits(exec->args.at[1].kind)->is_cpus) ||
-        R2_KERNEL_NONE == exec->args.kernel ||
-        0 != exec->args.element_bytes % r2_kernel_bytes(exec->args.kernel) ||
-        !r2_stage_has_long_reduce(exec->schedule, staging->reduce_bytes)) {
+    if (NULL == place || R2_KERNEL_NONE == exec->args.kernel ||
+        0 != exec->args.element_bytes % r2_kernel_bytes(exec->args.kernel)) {
         return NULL;
     }
-    touch = r2_program_touch(exec->program, true, staging->reduce_bytes);
+    from = r2_staging_reduce_from(staging, place);
+    if (!r2_stage_has_long_reduce(exec->schedule,
+                                  R2_STAGING_AUTO == from ? R2_STAGING_ASK_BYTES : from)) {
+        return NULL;
+    }
+    if (R2_STAGING_AUTO == from) { /* known in a later run */
+        (void) r2_kernels_ask(&place->kernels, staging->mem, &place->reduces.at, exec->args.kernel);
+        return NULL;
+    }
+    touch = r2_program_touch(exec->program, from);
     place = NULL == touch ? NULL : r2_stage_one_place(exec, touch);
     return NULL != place && r2_kernels_ask(&place->kernels, staging->mem, &place->reduces.at,
                                            exec->args.kernel)
@@ -71,7 +89,7 @@ r2_staging_place_t *r2_stage_reducer(r2_exec_t *exec)
 bool r2_stage_reduces(const r2_exec_t *exec, uint32_t op)
 {
     return NULL != exec->stage && NULL != exec->stage->reducer &&
-           r2_touch_is_gpus(&exec->schedule->ops[op], exec->engine->staging.reduce_bytes);
+           r2_touch_is_gpus(&exec->schedule->ops[op], exec->stage->touch->gpu_bytes);
 }
 
 /* ---- how ---- */

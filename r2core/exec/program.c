@@ -131,10 +131,13 @@ bool r2_program_passes_on(const r2_program_t *program, uint32_t op)
            recv->dst.buf == send->src.buf && recv->dst.offset_bytes == send->src.offset_bytes;
 }
 
-const r2_touch_t *r2_program_touch(r2_program_t *program, bool reduces, uint64_t gpu_bytes)
+const r2_touch_t *r2_program_touch(r2_program_t *program, uint64_t gpu_bytes)
 {
-    r2_touch_t **touch_p = &program->touch[reduces];
+    r2_touch_t **touch_p = &program->touch;
 
+    while (NULL != *touch_p && gpu_bytes != (*touch_p)->gpu_bytes) {
+        touch_p = &(*touch_p)->next;
+    }
     if (NULL == *touch_p) {
         *touch_p = r2_touch_create(&program->schedule, gpu_bytes);
         program->bytes += NULL == *touch_p ? 0 : (*touch_p)->bytes;
@@ -151,8 +154,12 @@ r2_program_t *r2_program_get(r2_program_t *program)
 void r2_program_put(r2_program_t *program)
 {
     if (NULL != program && 0 == --program->users) {
-        free(program->touch[false]);
-        free(program->touch[true]);
+        while (NULL != program->touch) {
+            r2_touch_t *touch = program->touch;
+
+            program->touch = touch->next;
+            free(touch);
+        }
         free(program);
     }
 }

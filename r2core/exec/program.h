@@ -26,8 +26,7 @@ typedef struct r2_program {
     bool awaits_sends;        /* ops wait for SEND ops */
     size_t bytes;             /* of all this; grows with `touch` */
     const uint32_t *partners; /* r2_fuse_find(); NULL: no ops may be fused */
-    /* owned; NULL: no run has needed it yet. By whether the GPU reduces */
-    r2_touch_t *touch[2];
+    r2_touch_t *touch; /* owned list: for each length from which on the GPU reduced in a run */
 } r2_program_t;
 
 /**
@@ -41,9 +40,8 @@ r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **prog
  */
 bool r2_program_passes_on(const r2_program_t *program, uint32_t op);
 /** What its ops touch: worked out when a run needs it first.
- * @param reduces the GPU reduces @param gpu_bytes as r2_touch_create(), the same in all calls.
- * @return NULL: no memory. */
-const r2_touch_t *r2_program_touch(r2_program_t *program, bool reduces, uint64_t gpu_bytes);
+ * @param gpu_bytes as r2_touch_create(): few different ones @return NULL: no memory. */
+const r2_touch_t *r2_program_touch(r2_program_t *program, uint64_t gpu_bytes);
 /** One user more. */
 r2_program_t *r2_program_get(r2_program_t *program);
 /** One user less: the last one frees it. NULL: nothing. */

@@ -70,12 +70,15 @@ enum { R2_STAGE_LISTS = 8, R2_STAGE_COUNTS = 4 };
 /* @param reducer as in r2_staged_t. */
 static r2_status_t r2_stage_create(r2_exec_t *exec, r2_staging_place_t *reducer)
 {
-    const r2_touch_t *touch = exec->program->touch[NULL != reducer];
+    const r2_touch_t *touch = r2_stage_touch(exec->program, reducer);
     const uint32_t ops = exec->schedule->op_count;
     size_t bytes, sides[R2_TOUCH_SIDES];
     r2_staged_t *stage;
     r2_status_t status;
 
+    if (NULL == touch) {
+        return R2_ERR_NO_MEMORY;
+    }
     for (uint32_t i = 0; i < R2_TOUCH_SIDES; ++i) { /* in units of their longest entries */
         sides[i] = (r2_stage_side_bytes(&touch->sides[i]) + 7) / 8 * 8;
     }
@@ -143,9 +146,9 @@ static bool r2_stage_pin_all(r2_exec_t *exec)
     return 0 == scratch_bytes || (NULL != stage->scratch && !stage->scratch->is_heap);
 }
 
-bool r2_stage_touch(r2_program_t *program)
+const r2_touch_t *r2_stage_touch(r2_program_t *program, const r2_staging_place_t *reducer)
 {
-    return NULL != r2_program_touch(program, false, R2_TOUCH_NO_GPU);
+    return r2_program_touch(program, NULL == reducer ? R2_TOUCH_NO_GPU : reducer->reduce_bytes);
 }
 
 r2_status_t r2_stage_init(r2_exec_t *exec, r2_staging_place_t *reducer)
@@ -161,9 +164,6 @@ r2_status_t r2_stage_init(r2_exec_t *exec, r2_staging_place_t *reducer)
             return status;
         }
         r2_stage_release(exec);
-    }
-    if (!r2_stage_touch(exec->program)) {
-        return R2_ERR_NO_MEMORY;
     }
     status = r2_stage_create(exec, NULL);
     if (R2_OK == status && exec->engine->loans.enabled) {

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "exec/exec.h"
 
@@ -33,6 +34,7 @@ static void r2_staging_close(r2_staging_place_t *place)
         r2_mem_queue_fini(queues[i]);
     }
     r2_kernels_fini(&place->kernels);
+    r2_mem_rates_fini(&place->rates);
     free(place);
 }
 
@@ -78,6 +80,12 @@ static r2_status_t r2_staging_open(r2_staging_t *staging, const r2_mem_at_t *at)
         return status;
     }
     place->nics = r2_mem_nics(staging->mem, at);
+    place->reduce_bytes = staging->reduce_bytes;
+    place->rates.limit_ns = R2_MEM_RATES_NS;
+    if (R2_STAGING_AUTO == place->reduce_bytes) {
+        place->kernels.loaded = r2_mem_rates_measure;
+        place->kernels.loaded_arg = &place->rates;
+    }
     if (NULL == staging->places) { /* all contexts can use it, also when this one is gone */
         staging->pins.at = (r2_mem_at_t){R2_MEM_PINNED, at->device, NULL};
     }
@@ -114,6 +122,29 @@ r2_status_t r2_staging_follow(r2_staging_t *staging, const r2_mem_at_t *at)
     }
     status = r2_staging_open(staging, at);
     return R2_OK == status ? r2_staging_place_follow(staging->places) : status;
+}
+
+/* What was measured decides once: programs keep what they touch by that. */
+uint64_t r2_staging_reduce_from(r2_staging_t *staging, r2_staging_place_t *place)
+{
+    const r2_mem_rates_t *measured = &place->rates;
+    r2_device_rates_t rates;
+    uint64_t from;
+
+    if (R2_STAGING_AUTO != place->reduce_bytes || !atomic_load(&measured->is_done)) {
+        return place->reduce_bytes;
+    }
+    rates = measured->rates;
+    rates.host_reduce_bytes_per_s = staging->host_reduce_bytes_per_s;
+    if (!measured->is_known ||
+        !r2_device_from(&rates, R2_DEVICE_REDUCE_GPU, R2_DEVICE_REDUCE_HOST, &from)) {
+        from = R2_STAGING_USUAL_BYTES;
+    }
+    place->reduce_bytes = r2_max(from, (uint64_t) R2_STAGING_LEAST_BYTES);
+    if (NULL != staging->counters) {
+        staging->counters->gpu_measure_us += measured->spent_ns / R2_NS_PER_US;
+    }
+    return place->reduce_bytes;
 }
 
 enum {

@@ -26,10 +26,20 @@
 #include "exec/touch.h"
 #include "mem/kernels.h"
 #include "mem/queue.h"
+#include "mem/rates.h"
+#include "r2/counters.h"
 
 struct r2_engine;
 struct r2_exec;
 struct r2_exec_args;
+
+#define R2_STAGING_AUTO (UINT64_MAX - 1)
+
+enum {
+    R2_STAGING_ASK_BYTES = 4096,    /* the first REDUCE op of this length has a place measured */
+    R2_STAGING_USUAL_BYTES = 32768, /* where it could not be */
+    R2_STAGING_LEAST_BYTES = 1024   /* shorter ones are the processor's whatever is measured */
+};
 
 /** Copies to and from the memory of one context, each way in its own order, and reductions. */
 typedef struct r2_staging_place {
@@ -37,6 +47,8 @@ typedef struct r2_staging_place {
     r2_mem_queue_t loads, stores, reduces;
     r2_kernels_t kernels;
     r2_mem_nics_t nics; /* how the device sees what NICs write to it */
+    r2_mem_rates_t rates;
+    uint64_t reduce_bytes; /* as of r2_staging_t; r2_staging_reduce_from() knows it */
 } r2_staging_place_t;
 
 /** What all runs of a process share. */
@@ -44,7 +56,11 @@ typedef struct r2_staging {
     r2_mem_t *mem;              /* borrowed; NULL: all memory is the CPU's */
     r2_staging_place_t *places; /* owned list */
     r2_pins_t pins;
-    uint64_t reduce_bytes;   /* REDUCE ops from here on are the GPU's; R2_TOUCH_NO_GPU: none */
+    /* REDUCE ops from here on are the GPU's; R2_TOUCH_NO_GPU: none; R2_STAGING_AUTO: what is
+     * measured decides, in each place */
+    uint64_t reduce_bytes;
+    uint64_t host_reduce_bytes_per_s; /* as of r2_device_rates_t */
+    r2_counters_t *counters;          /* borrowed; NULL: nothing is counted */
     uint64_t nic_bytes;      /* messages from here on are read and written by NICs that can */
     struct r2_exec *copying; /* list: runs that wait for copies */
     uint32_t waiting;        /* how many are on it; others look without lock */
@@ -103,6 +119,10 @@ void r2_staging_fini(r2_staging_t *staging);
  * @param at any memory. @return R2_OK; R2_ERR_GPU, R2_ERR_NO_MEMORY. */
 r2_status_t r2_staging_follow(r2_staging_t *staging, const r2_mem_at_t *at);
 
+/** @return from which length on REDUCE ops in a place are the GPU's; R2_STAGING_AUTO: that is not
+ * known before a kernel was loaded there. */
+uint64_t r2_staging_reduce_from(r2_staging_t *staging, r2_staging_place_t *place);
+
 /** @return where memory is copied to and from; NULL: r2_staging_follow() was not called. */
 r2_staging_place_t *r2_staging_place(r2_staging_t *staging, const r2_mem_at_t *at);
 
@@ -146,9 +166,9 @@ static inline void r2_staging_count(r2_staging_t *staging, int change)
 /** Gives a run what it needs, if one of its buffers is not the CPU's.
  * @param reducer r2_stage_reducer() @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_GPU. */
 r2_status_t r2_stage_init(struct r2_exec *exec, r2_staging_place_t *reducer);
-/** Has a program know what its ops touch where the GPU does not reduce.
- * @return false: no memory. */
-bool r2_stage_touch(r2_program_t *program);
+/** Has a program know what its ops touch. @param reducer as r2_stage_init()
+ * @return NULL: no memory. */
+const r2_touch_t *r2_stage_touch(r2_program_t *program, const r2_staging_place_t *reducer);
 /** What r2_stage_init() would take for a run of a program that has a buffer in memory of a GPU.
  * @param wanted_p lengths, and no memory yet */
 void r2_stage_wants(struct r2_engine *engine, const struct r2_exec_args *args,

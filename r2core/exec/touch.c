@@ -280,6 +280,7 @@ static r2_touch_t *r2_touch_copy(const r2_schedule_t *schedule, const uint64_t *
     touch->sides[1] =
         (r2_touch_side_t){out > 0 ? out - 1 : 0, own_cuts + in, places + in, writers + in};
     touch->bytes = bytes;
+    touch->gpu_bytes = gpu_bytes;
     touch->src = filled.src;
     touch->dst = filled.dst;
     touch->direct = filled.direct;

@@ -49,6 +49,8 @@ typedef enum r2_touch_direct {
 } r2_touch_direct_t;
 
 typedef struct r2_touch {
+    struct r2_touch *next; /* of the program's: for other lengths */
+    uint64_t gpu_bytes;    /* REDUCE ops from this length on are the GPU's; R2_TOUCH_NO_GPU: none */
     r2_touch_side_t sides[R2_TOUCH_SIDES];
     const r2_touch_span_t *src, *dst; /* by op */
     const uint8_t *direct;            /* by op: r2_touch_direct_t */
@@ -59,8 +61,8 @@ typedef struct r2_touch {
 
 #define R2_TOUCH_NO_GPU UINT64_MAX
 
-/** One piece of memory. @param gpu_bytes REDUCE ops from this length on are the GPU's;
- * R2_TOUCH_NO_GPU: none. @return NULL: no memory; else to be given to free(). */
+/** One piece of memory. @param gpu_bytes as r2_touch_t has it @return NULL: no memory; else to be
+ * given to free(). */
 r2_touch_t *r2_touch_create(const r2_schedule_t *schedule, uint64_t gpu_bytes);
 
 static inline bool r2_touch_is_gpus(const r2_op_t *op, uint64_t gpu_bytes)

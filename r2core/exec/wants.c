@@ -20,14 +20,16 @@ void r2_stage_wants(r2_engine_t *engine, const r2_exec_args_t *args, r2_program_
 {
     r2_exec_t run = {
         .engine = engine, .args = *args, .program = program, .schedule = &program->schedule};
-    const bool reduces = NULL != r2_stage_reducer(&run);
+    const r2_staging_place_t *reducer = r2_stage_reducer(&run);
+    const bool reduces = NULL != reducer;
+    const r2_touch_t *touch = r2_stage_touch(program, reducer);
 
     memset(wanted_p, 0, sizeof(*wanted_p));
-    if (!reduces && !r2_stage_touch(program)) {
+    if (NULL == touch) {
         return;
     }
     for (uint32_t i = 0; i < R2_TOUCH_SIDES; ++i) {
-        const r2_touch_side_t *side = &program->touch[reduces]->sides[i];
+        const r2_touch_side_t *side = &touch->sides[i];
 
         if (!r2_mem_traits(args->at[i].kind)->is_cpus && side->count > 0) {
             r2_stage_want(wanted_p, side->places[side->count]);

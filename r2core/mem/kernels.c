@@ -158,6 +158,9 @@ static void r2_kernels_load(r2_kernels_t *kernels, r2_kernel_t kernel)
         status = r2_kernels_open(kernels, mem, kernel);
         r2_mem_leave(mem);
     }
+    if (R2_OK == status && NULL != kernels->loaded && (int) kernel < R2_KERNEL_COUNT) {
+        kernels->loaded(kernels->loaded_arg, kernels, kernel);
+    }
     /* asked for again where the host had no memory */
     atomic_store(&kernels->states[kernel], R2_OK == status        ? R2_KERNEL_READY
                                            : R2_ERR_GPU == status ? R2_KERNEL_REFUSED

@@ -67,6 +67,10 @@ typedef struct r2_kernels {
     _Atomic(r2_kernel_state_t) states[R2_KERNELS_ALL];
     r2_cu_module_t modules[R2_KERNELS_ALL]; /* owned; NULL: not loaded */
     r2_cu_function_t functions[R2_KERNELS_ALL];
+    /* The loading thread calls it when a kernel that reduces is there, before others may launch
+     * it; NULL: nothing is to be called */
+    void (*loaded)(void *arg, const struct r2_kernels *kernels, r2_kernel_t kernel);
+    void *loaded_arg; /* borrowed: outlives this */
     pthread_t loader; /* owned, if it was started */
     bool started;
     atomic_bool loading; /* it runs */

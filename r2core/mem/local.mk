@@ -17,6 +17,8 @@ libr2core_la_SOURCES += \
     r2core/mem/mem.h \
     r2core/mem/queue.c \
     r2core/mem/queue.h \
+    r2core/mem/rates.c \
+    r2core/mem/rates.h \
     r2core/mem/share.c \
     r2core/mem/share.h
 

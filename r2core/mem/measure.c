@@ -187,8 +187,8 @@ static r2_status_t r2_measure_take(r2_measure_t *run)
         return status;
     }
     for (size_t i = 0; R2_OK == status && i < r2_array_count(run->buffers); ++i) {
-        status =
-            r2_mem_check(&run->mem, run->driver.alloc(&run->buffers[i], run->bytes), "cuMemAlloc");
+        status = r2_mem_check(&run->mem, run->mem.driver.device_alloc(&run->buffers[i], run->bytes),
+                              "cuMemAlloc");
         if (R2_OK == status) {
             status = r2_mem_check(&run->mem, run->driver.fill(run->buffers[i], 0, run->bytes),
                                   "cuMemsetD8");
@@ -215,7 +215,7 @@ static void r2_measure_end(r2_measure_t *run)
     }
     for (size_t i = 0; i < r2_array_count(run->buffers); ++i) {
         if (0 != run->buffers[i] && R2_OK == r2_mem_enter(&run->mem, &run->at)) {
-            (void) run->driver.free(run->buffers[i]);
+            (void) run->mem.driver.device_free(run->buffers[i]);
             r2_mem_leave(&run->mem);
         }
     }

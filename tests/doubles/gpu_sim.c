@@ -186,6 +186,20 @@ static r2_cu_result_t pin(void **at_p, size_t bytes, unsigned flags)
     return NULL == *at_p ? R2_CU_NO_MEMORY : R2_CU_OK;
 }
 
+static r2_cu_result_t device_alloc(r2_cu_at_t *at_p, size_t bytes)
+{
+    void *at = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+
+    *at_p = (uintptr_t) at;
+    return NULL == at ? R2_CU_NO_MEMORY : R2_CU_OK;
+}
+
+static r2_cu_result_t device_free(r2_cu_at_t at)
+{
+    free((void *) (uintptr_t) at);
+    return R2_CU_OK;
+}
+
 static r2_cu_result_t unpin(void *at)
 {
     free(at);

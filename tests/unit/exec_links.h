@@ -30,6 +30,7 @@
 #include "mem/kernels.c"
 #include "mem/mem.c"
 #include "mem/queue.c"
+#include "mem/rates.c"
 #include "mem/share.c"
 
 #include <setjmp.h>

@@ -14,7 +14,7 @@ extern const fakecuda_kernel_t fakecuda_kernels[];
 static const r2_region_t none = {R2_BUF_SCRATCH, 0};
 static uint64_t launches, loaded; /* when a test began */
 
-static r2_region_t scratch_at(uint64_t offset)
+static inline r2_region_t scratch_at(uint64_t offset)
 {
     return (r2_region_t){R2_BUF_SCRATCH, offset};
 }
@@ -50,7 +50,7 @@ static int start_unloaded(void **state)
     return 0;
 }
 
-static int start_kernels(void **state)
+static inline int start_kernels(void **state)
 {
     start_unloaded(state);
     assert_true(load(R2_KERNEL_sum_u8));

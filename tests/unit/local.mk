@@ -204,6 +204,13 @@ tests_unit_test_exec_staged_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.
 check_PROGRAMS += tests/unit/test_device_cost
 tests_unit_test_device_cost_SOURCES = tests/unit/test_device_cost.c
 tests_unit_test_device_cost_LDADD = $(R2_PLAN_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_exec_rates
+tests_unit_test_exec_rates_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
+    tests/unit/exec_sums.h \
+    tests/unit/test_exec_rates.c \
+    tests/doubles/kernels_c.c \
+    tests/fakecuda/parts.h
+tests_unit_test_exec_rates_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
 check_PROGRAMS += tests/unit/test_exec_device
 tests_unit_test_exec_device_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
     tests/unit/exec_sums.h \
@@ -216,7 +223,7 @@ if R2_KERNELS
 tests/unit/test_exec.o tests/unit/test_exec_data.o tests/unit/test_exec_device.o \
     tests/unit/test_exec_borrow.o tests/unit/test_exec_loan.o tests/unit/test_exec_nic.o \
     tests/unit/test_exec_landing.o tests/unit/test_exec_stream.o \
-    tests/unit/test_exec_rows.o tests/unit/test_exec_staged.o: r2core/mem/kernels_ptx.h
+    tests/unit/test_exec_rates.o tests/unit/test_exec_rows.o tests/unit/test_exec_staged.o: r2core/mem/kernels_ptx.h
 endif
 check_PROGRAMS += tests/unit/test_exec_loan tests/unit/test_exec_borrow
 tests_unit_test_exec_loan_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \

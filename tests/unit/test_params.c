@@ -122,6 +122,38 @@ static void words(void **state)
     assert_refused(&params, "tls (dc) is none of auto, tcp, rc");
 }
 
+/* Sizes that may be a word are strings, and have a range all the same. */
+static void sizes_or_auto(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } good[] = {{"auto", R2_PARAM_AUTO},
+                {"0", 0},
+                {"256", 256},
+                {"32k", 32768},
+                {"1099511627776", UINT64_C(1) << 40}};
+    static const char *const bad[] = {"", "Auto", "automatic", "-1", "12x", "1099511627777", "1.5"};
+    r2_params_t params = fresh();
+    uint64_t bytes = 77;
+    char text[256];
+
+    (void) state;
+    assert_string_equal(params.gpu_reduce_bytes, "auto");
+    for (size_t i = 0; i < r2_array_count(good); ++i) {
+        assert_int_equal(r2_params_set(&params, "gpu_reduce_bytes", good[i].text), R2_OK);
+        assert_int_equal(r2_params_check(&params, text, sizeof(text)), R2_OK);
+        assert_int_equal(r2_params_size(good[i].text, UINT64_C(1) << 40, &bytes), R2_OK);
+        assert_int_equal(bytes, good[i].bytes);
+    }
+    for (size_t i = 0; i < r2_array_count(bad); ++i) {
+        assert_int_equal(r2_params_set(&params, "gpu_reduce_bytes", bad[i]), R2_OK);
+        assert_refused(&params, "is neither auto nor in the range 0 .. 1099511627776");
+        assert_int_equal(r2_params_size(bad[i], UINT64_C(1) << 40, &bytes), R2_ERR_PARAM);
+    }
+    assert_int_equal(bytes, UINT64_C(1) << 40);
+}
+
 static void suffixes(void **state)
 {
     r2_params_t params = fresh();
@@ -288,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_good), cmocka_unit_test(ranges), cmocka_unit_test(suffixes),
         cmocka_unit_test(words),
+        cmocka_unit_test(sizes_or_auto),
         cmocka_unit_test(nonsense),          cmocka_unit_test(names),  cmocka_unit_test(relations),
         cmocka_unit_test(environment),
         cmocka_unit_test(synonyms),

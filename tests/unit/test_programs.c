@@ -216,13 +216,17 @@ static void test_what_is_added_counts(void **state)
     keep(&programs, &shapes[0], 1, OPS);
     r2_programs_keep(&programs, &shapes[1], program);
     assert_int_equal(2 * plain, programs.bytes);
-    touch = r2_program_touch(program, false, R2_TOUCH_NO_GPU);
+    touch = r2_program_touch(program, R2_TOUCH_NO_GPU);
     assert_non_null(touch);
-    assert_ptr_equal(touch, r2_program_touch(program, false, R2_TOUCH_NO_GPU));
+    assert_ptr_equal(touch, r2_program_touch(program, R2_TOUCH_NO_GPU));
     assert_int_equal(plain + touch->bytes, program->bytes);
-    programs.bytes_max = 3 * plain + touch->bytes - 1;
+    assert_ptr_not_equal(touch, r2_program_touch(program, 4096)); /* one for each length */
+    assert_int_equal(4096, r2_program_touch(program, 4096)->gpu_bytes);
+    assert_ptr_equal(touch, r2_program_touch(program, R2_TOUCH_NO_GPU));
+    assert_int_equal(plain + 2 * touch->bytes, program->bytes);
+    programs.bytes_max = 3 * plain + 2 * touch->bytes - 1;
     keep(&programs, &shapes[2], 3, OPS);
-    assert_int_equal(2 * plain + touch->bytes, programs.bytes);
+    assert_int_equal(2 * plain + 2 * touch->bytes, programs.bytes);
     assert_int_equal(0, find(&programs, &shapes[0]));
     assert_int_equal(2, find(&programs, &shapes[1]));
     assert_int_equal(3, find(&programs, &shapes[2]));

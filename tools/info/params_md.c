@@ -45,12 +45,15 @@ int info_print_params_md(FILE *out)
     r2_params_init(&defaults);
     fputs(info_md_head, out);
     for (size_t i = 0; i < count; ++i) {
-        const bool ranged = R2_PARAM_UINT == rows[i].type || R2_PARAM_SIZE == rows[i].type;
+        const bool is_auto = R2_PARAM_STRING == rows[i].type && 0 != rows[i].max;
+        const bool ranged =
+            R2_PARAM_UINT == rows[i].type || R2_PARAM_SIZE == rows[i].type || is_auto;
         char dflt[256], range[64] = "";
 
         info_param_text(&defaults, &rows[i], dflt, sizeof(dflt));
         if (ranged) {
-            snprintf(range, sizeof(range), "%" PRIu64 " .. %" PRIu64, rows[i].min, rows[i].max);
+            snprintf(range, sizeof(range), "%s%" PRIu64 " .. %" PRIu64, is_auto ? "auto, " : "",
+                     rows[i].min, rows[i].max);
         } else if (R2_PARAM_BOOL == rows[i].type) {
             snprintf(range, sizeof(range), "true, false");
         }

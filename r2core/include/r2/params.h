@@ -36,8 +36,9 @@ typedef enum r2_param_type {
 typedef struct r2_param_info {
     const char *name;
     r2_param_type_t type;
-    size_t offset;           /* of the field in r2_params_t, bytes */
-    uint64_t dflt, min, max; /* in `unit`; unused for strings */
+    size_t offset; /* of the field in r2_params_t, bytes */
+    /* in `unit`; of strings max is 0, or they are sizes or "auto" and dflt is unused */
+    uint64_t dflt, min, max;
     const char *dflt_string; /* strings only */
     const char *unit;
     int level; /* MPI_T level 1..9 */
@@ -65,6 +66,14 @@ R2_EXPORT void r2_params_init(r2_params_t *params);
  * @return R2_OK or R2_ERR_PARAM.
  */
 R2_EXPORT r2_status_t r2_params_check(const r2_params_t *params, char *text_p, size_t text_bytes);
+
+/** As a size that is "auto". */
+#define R2_PARAM_AUTO UINT64_MAX
+
+/** A size with the word "auto" in place of a number, as a string has it.
+ * @param most the largest number @param bytes_p R2_PARAM_AUTO: "auto"
+ * @return R2_OK, R2_ERR_PARAM. */
+r2_status_t r2_params_size(const char *text, uint64_t most, uint64_t *bytes_p);
 
 /**
  * Sets one parameter, by its name or a synonym, from text ("64k" style suffixes k, m, g accepted

@@ -26,8 +26,15 @@ static void r2_param_describe(const r2_param_info_t *row, char *text_p, size_t t
         snprintf(text_p, text_bytes, "%s Unit: %s. Range: %" PRIu64 " .. %" PRIu64 ".", row->help,
                  row->unit, row->min, row->max);
         break;
-    case R2_PARAM_BOOL:
     case R2_PARAM_STRING:
+        if (0 != row->max) {
+            snprintf(text_p, text_bytes, "%s Unit: %s. Range: auto, %" PRIu64 " .. %" PRIu64 ".",
+                     row->help, row->unit, row->min, row->max);
+            break;
+        }
+        snprintf(text_p, text_bytes, "%s Unit: %s.", row->help, row->unit);
+        break;
+    case R2_PARAM_BOOL:
         snprintf(text_p, text_bytes, "%s Unit: %s.", row->help, row->unit);
         break;
     }
