@@ -14,6 +14,8 @@ libr2plan_la_SOURCES += \
     r2core/base/fork.h \
     r2core/base/hash.c \
     r2core/base/hash.h \
+    r2core/base/host_sums.c \
+    r2core/base/host_sums.h \
     r2core/base/json.c \
     r2core/base/logger.c \
     r2core/base/logger.h \

@@ -13,12 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/host_sums.h"
 #include "base/util.h"
 #include "r2/units.h"
-
-/* As long as the segment of a long vector; the best of a few turns is that of a quiet machine. */
-#define R2_COST_BYTES ((size_t) 1 << 20)
-#define R2_COST_TURNS 4u
 
 /** One value of the file. */
 typedef struct r2_cost_value {
@@ -33,29 +30,9 @@ static const r2_cost_value_t r2_cost_values[] = {
     {"crowded", offsetof(r2_cost_params_t, crowded)},
 };
 
-/* Sums of floats, as long vectors mostly are. @return MB/s, 0 without memory. Takes about 2 ms. */
 static uint32_t r2_cost_reduce_host(const r2_clock_t *clock)
 {
-    const size_t count = R2_COST_BYTES / sizeof(float);
-    float *in = calloc(2 * count, sizeof(*in)), *inout;
-    uint64_t least_ns = UINT64_MAX;
-
-    if (NULL == in) {
-        return 0;
-    }
-    inout = in + count;
-    for (uint32_t turn = 0; turn < R2_COST_TURNS; ++turn) {
-        uint64_t start_ns = r2_now_ns(clock);
-
-        for (size_t i = 0; i < count; ++i) {
-            inout[i] += in[i];
-        }
-        __asm__ volatile("" : : "r"(inout) : "memory"); /* the sums are wanted */
-        least_ns = r2_min(least_ns, r2_now_ns(clock) - start_ns);
-    }
-    free(in);
-    return (uint32_t) r2_clamp_u64(R2_COST_BYTES * 1000 / r2_max(least_ns, (uint64_t) 1), 1,
-                                   UINT32_MAX);
+    return (uint32_t) r2_min(r2_host_sums(clock) / 1000000, (uint64_t) UINT32_MAX);
 }
 
 /* How the rate of reductions is measured in each kind of memory. */

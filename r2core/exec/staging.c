@@ -135,7 +135,8 @@ uint64_t r2_staging_reduce_from(r2_staging_t *staging, r2_staging_place_t *place
         return place->reduce_bytes;
     }
     rates = measured->rates;
-    rates.host_reduce_bytes_per_s = staging->host_reduce_bytes_per_s;
+    rates.host_reduce_bytes_per_s =
+        r2_min(rates.host_reduce_bytes_per_s, staging->host_reduce_bytes_per_s);
     if (!measured->is_known ||
         !r2_device_from(&rates, R2_DEVICE_REDUCE_GPU, R2_DEVICE_REDUCE_HOST, &from)) {
         from = R2_STAGING_USUAL_BYTES;

@@ -59,7 +59,7 @@ typedef struct r2_staging {
     /* REDUCE ops from here on are the GPU's; R2_TOUCH_NO_GPU: none; R2_STAGING_AUTO: what is
      * measured decides, in each place */
     uint64_t reduce_bytes;
-    uint64_t host_reduce_bytes_per_s; /* as of r2_device_rates_t */
+    uint64_t host_reduce_bytes_per_s; /* as of r2_device_rates_t: at most */
     r2_counters_t *counters;          /* borrowed; NULL: nothing is counted */
     uint64_t nic_bytes;      /* messages from here on are read and written by NICs that can */
     struct r2_exec *copying; /* list: runs that wait for copies */

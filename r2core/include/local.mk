@@ -5,6 +5,7 @@ r2include_HEADERS += \
     r2core/include/r2/coll.h \
     r2core/include/r2/counters.h \
     r2core/include/r2/ctx.h \
+    r2core/include/r2/device_cost.h \
     r2core/include/r2/gpu.h \
     r2core/include/r2/gpu_rates.h \
     r2core/include/r2/kernel.h \
@@ -21,7 +22,6 @@ r2include_HEADERS += \
 # For programs of this tree (docs/architecture.md): not installed.
 noinst_HEADERS += \
     r2core/include/r2/cost_params.h \
-    r2core/include/r2/device_cost.h \
     r2core/include/r2/fds.h \
     r2core/include/r2/json.h \
     r2core/include/r2/macros.h \

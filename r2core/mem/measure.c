@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/host_sums.h"
 #include "base/util.h"
-#include "mem/kernels.h"
+#include "mem/rates.h"
 
 enum {
     R2_MEASURE_ROUNDS = 5,
@@ -132,6 +133,23 @@ static r2_status_t r2_measure_kernel(r2_measure_t *run, r2_kernel_t kernel, uint
     return r2_measure_rate(run, r2_measure_sum, 3 * run->bytes, rate_p);
 }
 
+/* As in a job, but for as long as it takes. Nothing, where there is no kernel. */
+static void r2_measure_as_job(r2_measure_t *run, r2_gpu_rates_t *rates_p)
+{
+    r2_mem_rates_t rates = {.limit_ns = R2_MEASURE_LOAD_MS * R2_NS_PER_MS};
+
+    if (r2_kernels_ask(&run->kernels, &run->mem, &run->at, R2_KERNEL_sum_f32)) {
+        r2_mem_rates_measure(&rates, &run->kernels, R2_KERNEL_sum_f32);
+    }
+    if (rates.is_known) {
+        rates_p->job = rates.rates;
+        rates_p->job.host_reduce_bytes_per_s =
+            r2_min(rates_p->job.host_reduce_bytes_per_s, r2_host_sums(r2_clock_system()));
+        rates_p->job_ns = rates.spent_ns;
+    }
+    r2_mem_rates_fini(&rates);
+}
+
 static r2_status_t r2_measure_all(r2_measure_t *run, r2_gpu_rates_t *rates_p, char *text_p,
                                   size_t text_bytes)
 {
@@ -150,6 +168,9 @@ static r2_status_t r2_measure_all(r2_measure_t *run, r2_gpu_rates_t *rates_p, ch
     if (R2_OK == status) {
         status =
             r2_measure_kernel(run, R2_KERNEL_sum_bf16, &rates_p->sum_bfloat16, text_p, text_bytes);
+    }
+    if (R2_OK == status) {
+        r2_measure_as_job(run, rates_p);
     }
     return status;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/host_sums.h"
 #include "base/util.h"
 
 enum {
@@ -127,6 +128,13 @@ static r2_status_t r2_rates_all(r2_mem_rates_t *run, const r2_kernels_t *kernels
     }
     if (R2_OK == status) {
         status = r2_rates_line(run, r2_rates_copy, &inside, &inside_ns, &rates->inside_bytes_per_s);
+    }
+    if (R2_OK == status) { /* nothing is under way there any more */
+        float *floats = run->pinned;
+
+        rates->host_reduce_bytes_per_s =
+            r2_host_sums_of(r2_clock_system(), floats, floats + R2_RATES_LONG_BYTES / sizeof(float),
+                            R2_RATES_LONG_BYTES);
     }
     return status;
 }

@@ -23,10 +23,11 @@
 
 /** Zeros: nothing is measured yet, with no limit. */
 typedef struct r2_mem_rates {
-    uint64_t limit_ns;       /* R2_MEM_RATES_NS */
-    atomic_bool is_done;     /* what follows does not change any more */
-    bool is_known;           /* all that can be measured was */
-    r2_device_rates_t rates; /* of copies and kernels; those of the host are 0 */
+    uint64_t limit_ns;   /* R2_MEM_RATES_NS */
+    atomic_bool is_done; /* what follows does not change any more */
+    bool is_known;       /* all that can be measured was */
+    /* of copies, kernels, and the processor's sums in pinned memory; zeros are the rest */
+    r2_device_rates_t rates;
     uint64_t spent_ns;
     uint64_t until_ns;
     r2_mem_t *mem; /* borrowed: outlives this; NULL: there is nothing to give back */

@@ -3,6 +3,8 @@
 """Defects of reductions on GPUs, to be planted as those of mutants.py."""
 
 DEVICE = ["test_exec_device"]
+RATES = ["test_exec_rates"]
+COST = ["test_device_cost"]
 ROWS = ["test_exec_rows"]
 LEND = ["test_exec_loan"]
 BORROW = ["test_exec_borrow"]
@@ -41,6 +43,38 @@ MUTANTS_GPU = [
      "        if (R2_TOUCH_NEEDED == mark && 0 != (places[s] & mark)) {", DEVICE),
     ("what-the-gpu-reads-is-loaded", "exec/touch.c",
      "        if (0 == (filled->direct[i] & R2_TOUCH_DIRECT_SRC)) {", "        {", DEVICE),
+    ("a-missing-rate-takes-no-time", "model/device_cost.c",
+     "    return 0 == bytes_per_s ? INFINITY : 1 / (double) bytes_per_s;",
+     "    return 0 == bytes_per_s ? 0 : 1 / (double) bytes_per_s;", COST),
+    ("a-launch-that-is-not-known-takes-no-time", "model/device_cost.c",
+     "    return 0 == ns ? INFINITY : (double) ns / 1e9;", "    return (double) ns / 1e9;", COST),
+    ("nics-are-as-fast-as-rails", "model/device_cost.c",
+     "r2_min(rates->rails_bytes_per_s, rates->nic_bytes_per_s);", "rates->rails_bytes_per_s;",
+     COST),
+    ("what-the-processor-reduces-is-there", "model/device_cost.c",
+     "                            r2_device_each(rates->copy_off_bytes_per_s))}};",
+     "                            0 * r2_device_each(rates->copy_off_bytes_per_s))}};", COST),
+    ("pieces-of-a-message-do-not-overlap", "model/device_cost.c",
+     "legs.in_pieces ? r2_device_piece(bytes, 1) : bytes;", "bytes;", COST),
+    ("the-dearer-way-is-chosen", "model/device_cost.c",
+     "r2_device_cost_s(rates, way, bytes / 2) <", "r2_device_cost_s(rates, way, bytes / 2) >", COST),
+    ("who-reduces-is-as-ever", "exec/staging.c",
+     "    place->reduce_bytes = r2_max(from, (uint64_t) R2_STAGING_LEAST_BYTES);",
+     "    place->reduce_bytes = R2_STAGING_USUAL_BYTES;", RATES),
+    ("the-processor-s-rate-does-not-count", "exec/staging.c",
+     "        r2_min(rates.host_reduce_bytes_per_s, staging->host_reduce_bytes_per_s);",
+     "        rates.host_reduce_bytes_per_s;", RATES),
+    ("what-was-not-measured-decides", "exec/staging.c",
+     "    if (!measured->is_known ||", "    if (", RATES),
+    ("each-kernel-is-measured", "mem/rates.c",
+     "    if (atomic_load(&run->is_done)) {", "    if (NULL == kernels) {", RATES),
+    ("who-measures-waits-for-the-gpu", "mem/rates.c",
+     "R2_IN_PROGRESS == status && now_ns < run->until_ns &&", "R2_IN_PROGRESS == status &&",
+     RATES),
+    ("numbers-are-measured-too", "exec/staging.c",
+     "    if (R2_STAGING_AUTO == place->reduce_bytes) {", "    {", RATES),
+    ("time-of-measuring-is-not-counted", "exec/staging.c",
+     "        staging->counters->gpu_measure_us += measured->spent_ns / R2_NS_PER_US;\n", "", RATES),
     ("each-op-is-a-launch", "exec/device.c",
      "r2_min(stage->reduce_tail - first, (uint32_t) R2_KERNEL_PIECES)",
      "r2_min(stage->reduce_tail - first, 1u)", DEVICE),

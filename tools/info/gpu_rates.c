@@ -6,6 +6,8 @@
  */
 #include "r2_config.h"
 
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "info/info.h"
@@ -15,6 +17,52 @@
 static double share_of(uint64_t rate, uint64_t of)
 {
     return 0 == of ? 0 : (double) rate / (double) of;
+}
+
+/* What a job makes of it. @return false: nothing was measured. */
+static bool gpu_from(const r2_gpu_rates_t *rates, uint64_t *bytes_p)
+{
+    return r2_device_from(&rates->job, R2_DEVICE_REDUCE_GPU, R2_DEVICE_REDUCE_HOST, bytes_p);
+}
+
+static void print_job_json(const r2_gpu_rates_t *rates, r2_json_t *json)
+{
+    uint64_t from;
+
+    if (gpu_from(rates, &from)) {
+        r2_json_u64(json, "copy_on_ns", rates->job.copy_on_ns);
+        r2_json_u64(json, "copy_off_ns", rates->job.copy_off_ns);
+        r2_json_u64(json, "launch_ns", rates->job.launch_ns);
+        r2_json_u64(json, "reduce_bytes_per_s", rates->job.reduce_bytes_per_s);
+        r2_json_u64(json, "host_reduce_bytes_per_s", rates->job.host_reduce_bytes_per_s);
+        r2_json_u64(json, "measured_ns", rates->job_ns);
+        r2_json_u64(json, "gpu_reduces_from_bytes", from);
+    }
+}
+
+static void print_job(const r2_gpu_rates_t *rates, FILE *out)
+{
+    const r2_device_rates_t *job = &rates->job;
+    uint64_t from;
+
+    if (!gpu_from(rates, &from)) {
+        return;
+    }
+    fprintf(out, "as a job measures it, in %.1f ms (it takes at most 5 ms):\n",
+            (double) rates->job_ns / 1e6);
+    fprintf(out, "  %-36s %10.2f GB/s, and %.1f us\n", "copies onto it",
+            (double) job->copy_on_bytes_per_s / 1e9, (double) job->copy_on_ns / 1e3);
+    fprintf(out, "  %-36s %10.2f GB/s, and %.1f us\n", "copies off it",
+            (double) job->copy_off_bytes_per_s / 1e9, (double) job->copy_off_ns / 1e3);
+    fprintf(out, "  %-36s %10.2f GB/s, and %.1f us\n", "reductions into pinned memory",
+            (double) job->reduce_bytes_per_s / 1e9, (double) job->launch_ns / 1e3);
+    fprintf(out, "  %-36s %10.2f GB/s\n", "reductions by the processor",
+            (double) job->host_reduce_bytes_per_s / 1e9);
+    if (from < R2_DEVICE_NEVER_BYTES) {
+        fprintf(out, "coll_r2_gpu_reduce_bytes=auto: by the GPU from %" PRIu64 " bytes on\n", from);
+    } else {
+        fprintf(out, "coll_r2_gpu_reduce_bytes=auto: by the processor\n");
+    }
 }
 
 static int print_json(const r2_gpu_rates_t *rates, int device, size_t bytes, const char *why,
@@ -31,6 +79,7 @@ static int print_json(const r2_gpu_rates_t *rates, int device, size_t bytes, con
     r2_json_u64(&json, "copy_off", rates->copy_off);
     r2_json_u64(&json, "sum_float", rates->sum_float);
     r2_json_u64(&json, "sum_bfloat16", rates->sum_bfloat16);
+    print_job_json(rates, &json);
     r2_json_string(&json, "kernels", '\0' == *why ? NULL : why);
     r2_json_close(&json, '}');
     return R2_OK == r2_json_end_file(&json) ? 0 : -1;
@@ -61,6 +110,7 @@ static int print_text(const r2_gpu_rates_t *rates, int device, size_t bytes, con
     if ('\0' != *why) {
         fprintf(out, "kernels: %s\n", why);
     }
+    print_job(rates, out);
     return 0;
 }
 

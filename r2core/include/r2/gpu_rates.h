@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "r2/device_cost.h"
 #include "r2/status.h"
 
 /** Bytes per second of memory that is read and written; 0: not measured. */
@@ -20,6 +21,9 @@ typedef struct r2_gpu_rates {
     uint64_t copy_off;
     uint64_t sum_float; /* by r2's kernel, in place: each byte three times */
     uint64_t sum_bfloat16;
+    /* as a process of a job measures it, and this host's reductions; zeros: not measured */
+    r2_device_rates_t job;
+    uint64_t job_ns; /* that took so long; a job gives up after its limit */
 } r2_gpu_rates_t;
 
 /**
