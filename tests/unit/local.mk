@@ -223,7 +223,8 @@ if R2_KERNELS
 tests/unit/test_exec.o tests/unit/test_exec_data.o tests/unit/test_exec_device.o \
     tests/unit/test_exec_borrow.o tests/unit/test_exec_loan.o tests/unit/test_exec_nic.o \
     tests/unit/test_exec_landing.o tests/unit/test_exec_stream.o \
-    tests/unit/test_exec_rates.o tests/unit/test_exec_rows.o tests/unit/test_exec_staged.o: r2core/mem/kernels_ptx.h
+    tests/unit/test_exec_rates.o tests/unit/test_exec_rows.o tests/unit/test_exec_staged.o: \
+    r2core/mem/kernels_ptx.h
 endif
 check_PROGRAMS += tests/unit/test_exec_loan tests/unit/test_exec_borrow
 tests_unit_test_exec_loan_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
