@@ -7,7 +7,7 @@ set -eu
 build="gcc make autoconf automake libtool pkg-config libopenmpi-dev openmpi-bin libucx-dev
     libpmix-dev libhwloc-dev libnl-3-dev libnl-route-3-dev libsodium-dev libjansson-dev uthash-dev
     libcmocka-dev libibverbs-dev universal-ctags"
-lab="iproute2 nftables util-linux procps python3 ethtool librsvg2-bin"
+lab="iproute2 nftables util-linux procps python3 ethtool librsvg2-bin gdb"
 plot="gnuplot-nox"
 examples="python3-mpi4py python3-numpy"
 peers="mpich libmpich-dev libgloo-dev g++"

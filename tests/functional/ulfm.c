@@ -10,6 +10,8 @@
  *   ulfm root CALL             as agree, and it is rank 0 that dies then, whom the others' answers
  *                              go through
  *   ulfm revoke CALL           nobody dies: rank 0 revokes while the others are in CALL
+ *   ulfm stand CALL            nobody dies, and rank 0 never comes to the first CALL: the job
+ *                              stands still, for who looks for the evidence of that
  * Each survivor has MPI_ERR_PROC_FAILED (or MPI_ERR_REVOKED) within a second, knows the dead,
  * agrees with the others, shrinks, and reduces exactly on what is left. One line for each survivor:
  *   rank R: CASE CALL: MS ms, left N, on r2, W wrong
@@ -30,7 +32,7 @@
 
 #    include "call_kinds.h"
 
-enum { LIMIT_S = 10, HANG_S = 40, SUM = 20000, REDUCTIONS = 10, LEAVE_US = 300000 };
+enum { LIMIT_S = 10, HANG_S = 240, SUM = 20000, REDUCTIONS = 10, LEAVE_US = 300000 };
 
 /* With any other exit code the launcher sends an event that Open MPI's ULFM does not know, and
  * whoever hears it aborts, in whatever it is. What was wrong is on the line of each. */
@@ -283,6 +285,9 @@ static void play(call_t call, int n)
 
     (void) r2_collectives();
     step = "the first call";
+    while (is("stand") && 0 == me) {
+        pause();
+    }
     (void) call(n, MPI_COMM_WORLD); /* lanes are open */
     step = "the exchange of the time";
     at_s = now_s();

@@ -23,7 +23,7 @@ EXTRA_DIST += docs/tests.md tests/lab/faultlab.py tests/lab/rail_faults.py \
     examples/cuda_arrays.py examples/sgd.py \
     tests/lab/test_peers.py tests/lab/test_slurm.py tests/lab/test_ulfm.py \
     tests/lab/oob_verdicts.py tests/lab/test_dynamic.py tests/lab/parts.py \
-    tests/lab/ulfm_matrix.py tests/lab/ulfmlab.py \
+    tests/lab/ulfm_matrix.py tests/lab/ulfmlab.py tests/lab/evidence.py tests/lab/evidence.gdb \
     tests/lab/test_verdicts.py \
     tests/lab/test_relay.py tests/lab/test_plan.py tests/lab/test_catalogue.py \
     tests/lab/test_garbage.py tests/lab/test_levels.py tests/lab/test_processes.py \

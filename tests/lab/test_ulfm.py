@@ -8,14 +8,19 @@ Each survivor has to have the error within a second, and to reduce exactly, on r
 --long: every kind of collective, and more of everything. --stock: without r2, to compare with.
 """
 
+import os
+import re
+import shutil
 import statistics
 import sys
 
 sys.dont_write_bytecode = True
-from labtest import r2lab, run_all
+from evidence import Hung
+from labtest import Skip, r2lab, run_all
 from ulfmlab import CALLS, HOSTS, LAB, STARVED, UNHEARD, DownRail, play, raise_lab
 
 LONG = "--long" in sys.argv
+STAND_S = 8     # by then all ranks of the job that stands still are in their first call
 
 
 def plays(case, calls, sizes=(HOSTS,), under=()):
@@ -90,11 +95,34 @@ def test_starved():
     return plays("in", CALLS[::4] if LONG else ("allreduce", "ialltoall"), (4,), STARVED)
 
 
+def test_evidence():
+    """of a job that stands still all ranks' stacks, and what r2 knows, are kept, and are named"""
+    if shutil.which("gdb") is None:
+        raise Skip("there is no gdb")
+    try:
+        play("stand", "barrier", limit_s=STAND_S)
+    except Hung as error:
+        folder = re.search("evidence in (.*)", str(error)).group(1)
+    kept = {}
+    for name in os.listdir(folder):
+        with open(folder + "/" + name, encoding="utf-8", errors="replace") as file:
+            kept[name.partition(".")[0]] = file.read()
+    for rank in range(HOSTS):
+        text = kept["rank%d" % rank]
+        assert text.count('"the first call"') == 2, "rank %d: no step\n%s" % (rank, text)
+        assert text.count(" main (argc") == 2, "rank %d: no stacks\n%s" % (rank, text)
+        assert "core = {" in text and "that is all of r2" in text, "rank %d\n%s" % (rank, text)
+        assert ("PMPI_Barrier" in text) == (rank > 0), text
+        assert rank == 0 or "call: {" in text, "rank %d: no call of r2's\n%s" % (rank, text)
+    assert kept["events"] and any(name.startswith("prte") for name in kept), sorted(kept)
+    shutil.rmtree(folder)
+
+
 def main():
     """Raises the lab, runs all tests, or those that are named."""
     names = [word for word in sys.argv[1:] if not word.startswith("-")]
     tests = [test_in, test_before, test_after, test_two, test_shrink, test_agree, test_root,
-             test_revoke, test_many, test_dead_rail, test_unheard, test_starved]
+             test_revoke, test_many, test_dead_rail, test_unheard, test_starved, test_evidence]
     tests = [globals()["test_" + name] for name in names] or tests
     why_not = raise_lab()
     if why_not:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 
+from evidence import Job
 from labtest import R2LAB, TOP, r2lab
 
 LAB = "ul%d" % os.getpid()
@@ -17,6 +18,7 @@ UNHEARD = ("env", "LD_PRELOAD=" + BUILD + "/tests/functional/.libs/unheard.so")
 STARVED = UNHEARD + ("R2_UNHEARD_STARVED=1",)
 STOCK = "--stock" in sys.argv
 HOSTS, RAILS = 4, 4
+LIMIT_S = 60         # of a job: before its ranks end themselves
 CALLS = ("barrier bcast allreduce reduce allgather allgatherv alltoall alltoallv gather scatter "
          "reduce_scatter reduce_scatter_block scan exscan ialltoall iallreduce persistent").split()
 LINE = re.compile(r"rank \d+: \w+ \w+: (-?[\d.]+) ms, left (\d+), (on r2|not on r2), (\d+) wrong")
@@ -24,19 +26,22 @@ OPTIONS = ("--peer", "ob1") if STOCK else ("--build", BUILD)
 MCA = () if STOCK else ("--mca", "coll", "r2")
 
 
-def play(case, call, ranks=HOSTS, under=()):
-    """One job, under other programs; returns ms from the death to the error, of each survivor."""
-    done = subprocess.run([R2LAB, "run", "--name", LAB, *OPTIONS, "--timeout", "50", "--ppn",
-                           str(ranks // HOSTS), "--with-ft", "ulfm", "-n", str(ranks), *MCA,
-                           *under, PROGRAM, case, call],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.STDOUT, timeout=90, errors="replace", check=False)
-    lines = LINE.findall(done.stdout)
+def play(case, call, ranks=HOSTS, under=(), limit_s=LIMIT_S):
+    """One job, under other programs; returns ms from the death to the error, of each survivor. Of a
+    job that is not right its output and r2's events are kept, and stacks if it does not end."""
+    job = Job(LAB, "%s %s" % (case, call), BUILD + "/evidence")
+    events = () if STOCK else ("--mca", "coll_r2_event_file", job.events)
+    said = job.run([R2LAB, "run", "--name", LAB, *OPTIONS, "--ppn", str(ranks // HOSTS),
+                    "--with-ft", "ulfm", "-n", str(ranks), *MCA, *events, *under, PROGRAM, case,
+                    call], limit_s, ("(char *) step",))
+    lines = LINE.findall(said)
     dead = {"revoke": 0, "two": 2, "shrink": 2, "agree": 2, "root": 2}.get(case, 1)
-    assert len(lines) == ranks - dead, "%s %s: %d lines\n%s" % (case, call, len(lines), done.stdout)
-    for _, left, where, wrong in lines:
-        assert int(left) == ranks - dead and wrong == "0", "%s %s\n%s" % (case, call, done.stdout)
-        assert STOCK or where == "on r2", done.stdout
+    where = "%s %s, more in %s" % (case, call, job.folder)
+    assert len(lines) == ranks - dead, "%s: %d lines\n%s" % (where, len(lines), said)
+    for _, left, on_r2, wrong in lines:
+        assert int(left) == ranks - dead and wrong == "0", "%s\n%s" % (where, said)
+        assert STOCK or on_r2 == "on r2", "%s\n%s" % (where, said)
+    job.done()
     return [float(line[0]) for line in lines]
 
 
