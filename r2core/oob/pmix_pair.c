@@ -30,7 +30,8 @@
 typedef struct r2_pair_blob {
     void *data; /* owned; NULL: not kept */
     size_t bytes;
-    bool lacked; /* it was asked for */
+    bool lacked;        /* it was asked for */
+    uint32_t unwritten; /* times that the launcher had nothing for this job; atomic */
 } r2_pair_blob_t;
 
 /** The instance. What is kept belongs to the engine lock of the context; the rest is constant, but
@@ -293,6 +294,22 @@ static r2_status_t r2_pair_has_nothing(r2_oob_pair_t *pair, uint32_t rank)
     return R2_OK == status || R2_ERR_UNSUPPORTED == status ? R2_ERR_NOT_FOUND : status;
 }
 
+/* Between two of such answers the asker pauses for some milliseconds, and the table is of all
+ * processes of the job. */
+#define R2_PAIR_ASKS_AFTER 256
+
+/* Who has said nothing may be dead, while its job goes on: then nothing ever comes. */
+static r2_status_t r2_pair_if_alive(r2_oob_pair_t *pair, uint32_t rank, r2_status_t status)
+{
+    uint32_t *unwritten = &pair->blobs[rank].unwritten;
+    const bool due = R2_ERR_TIMEOUT == status ||
+                     (R2_ERR_NOT_FOUND == status &&
+                      0 == __atomic_add_fetch(unwritten, 1, __ATOMIC_RELAXED) % R2_PAIR_ASKS_AFTER);
+
+    return due && R2_ERR_PEER_GONE == r2_pmix_ask_after(&pair->other, rank) ? R2_ERR_PEER_GONE
+                                                                            : status;
+}
+
 r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p)
 {
     r2_oob_pair_t *pair = oob->instance;
@@ -303,20 +320,21 @@ r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, s
     }
     status = r2_pmix_get(&pair->other, rank, R2_PMIX_BLOB_KEY, blob_p, R2_OOB_BLOB_MAX, bytes_p);
     if (R2_ERR_NOT_FOUND == status) {
-        status = r2_pair_has_nothing(pair, rank);
+        return r2_pair_has_nothing(pair, rank);
     }
-    return r2_pair_note_late(pair, rank, status);
+    return r2_pair_if_alive(pair, rank, r2_pair_note_late(pair, rank, status));
 }
 
 r2_status_t r2_oob_pair_ask(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p)
 {
     r2_oob_pair_t *pair = oob->instance;
-    r2_status_t status = R2_ERR_NOT_FOUND;
+    r2_status_t status;
 
-    if (rank < pair->other.size) {
-        status = r2_pmix_get(&pair->other, rank, pair->reads, blob_p, R2_OOB_BLOB_MAX, bytes_p);
+    if (rank >= pair->other.size) {
+        return R2_ERR_NOT_FOUND;
     }
-    return r2_pair_note_late(pair, rank, status);
+    status = r2_pmix_get(&pair->other, rank, pair->reads, blob_p, R2_OOB_BLOB_MAX, bytes_p);
+    return r2_pair_if_alive(pair, rank, r2_pair_note_late(pair, rank, status));
 }
 
 bool r2_oob_pair_other_ended(const r2_oob_t *oob)

@@ -157,8 +157,31 @@ static r2_status_t r2_pmix_job_value(const r2_pmix_job_t *job, const char *name,
     return r2_pmix_request_ask(job, request, 1, to, space, &bytes);
 }
 
-/** By the launcher's table of the job's processes, in which a process may be on its way out, or
- * have no state. */
+/** A process may be on its way out, or have no state: one that has ended well has none in PRRTE's
+ * table (prte_pmix_convert_state()). */
+static r2_status_t r2_pmix_state(pmix_proc_state_t state)
+{
+    switch (state) {
+    case PMIX_PROC_STATE_RUNNING:
+    case PMIX_PROC_STATE_CONNECTED:
+        return R2_OK;
+    case PMIX_PROC_STATE_TERMINATED:
+    case PMIX_PROC_STATE_KILLED_BY_CMD:
+    case PMIX_PROC_STATE_ABORTED:
+    case PMIX_PROC_STATE_FAILED_TO_START:
+    case PMIX_PROC_STATE_ABORTED_BY_SIG:
+    case PMIX_PROC_STATE_TERM_WO_SYNC:
+    case PMIX_PROC_STATE_CALLED_ABORT:
+    case PMIX_PROC_STATE_CANNOT_RESTART:
+    case PMIX_PROC_STATE_TERM_NON_ZERO:
+    case PMIX_PROC_STATE_FAILED_TO_LAUNCH:
+        return R2_ERR_PEER_GONE;
+    default:
+        return R2_ERR_AGAIN;
+    }
+}
+
+/** By the launcher's table of the job's processes. */
 static r2_status_t r2_pmix_state_of(const pmix_info_t *info, size_t count, uint32_t rank)
 {
     const pmix_data_array_t *table =
@@ -173,12 +196,7 @@ static r2_status_t r2_pmix_state_of(const pmix_info_t *info, size_t count, uint3
 
         row = rank == at->proc.rank ? at : NULL;
     }
-    if (NULL == row) {
-        return R2_ERR_AGAIN;
-    }
-    return PMIX_PROC_STATE_RUNNING == row->state || PMIX_PROC_STATE_CONNECTED == row->state
-               ? R2_OK
-               : R2_ERR_AGAIN;
+    return NULL == row ? R2_ERR_AGAIN : r2_pmix_state(row->state);
 }
 
 /** Called by PMIx's thread: looks and returns. */
@@ -191,7 +209,7 @@ static void r2_pmix_table_answered(pmix_status_t rc, pmix_info_t *info, size_t c
     if (PMIX_SUCCESS == rc) {
         status = r2_pmix_state_of(info, count, request->proc.rank);
     } else if (PMIX_ERR_NOT_FOUND == rc) {
-        status = R2_ERR_PEER_GONE;
+        status = R2_ERR_NOT_FOUND; /* the job */
     }
     if (NULL != release) {
         release(release_arg);
@@ -241,9 +259,8 @@ r2_status_t r2_pmix_ask_after(const r2_pmix_job_t *job, uint32_t rank)
         return R2_ERR_UNSUPPORTED;
     }
     status = r2_pmix_request_wait(job->asked, request, NULL, 0, &bytes);
-    return R2_ERR_PEER_GONE == status && !r2_pmix_has_started(server, job->nspace)
-               ? R2_ERR_NOT_FOUND
-               : status;
+    return R2_ERR_NOT_FOUND == status && r2_pmix_has_started(server, job->nspace) ? R2_ERR_PEER_GONE
+                                                                                  : status;
 }
 
 static r2_status_t r2_pmix_job_size(const r2_pmix_job_t *job, uint32_t *size_p)

@@ -27,6 +27,8 @@ static unsigned t_lines;
 static char t_line[512];
 static unsigned t_silent; /* waits for which nothing comes */
 static pmix_status_t t_table_rc;
+static uint32_t t_row; /* of the table */
+static pmix_proc_state_t t_state;
 static bool t_ends; /* the job ends while it is waited for */
 
 static void t_log_line(void *arg, int level, const char *line)
@@ -45,6 +47,8 @@ static int t_setup(void **state)
     pmix_stub_reset(T_SERVER, T_SELF);
     t_lines = t_silent = 0;
     t_table_rc = PMIX_SUCCESS;
+    t_row = 0;
+    t_state = PMIX_PROC_STATE_RUNNING;
     t_ends = false;
     return 0;
 }
@@ -81,7 +85,7 @@ static void t_answer(void)
     }
     memmove(&pmix_stub.questions[1], &pmix_stub.questions[0], last * sizeof(question));
     pmix_stub.questions[0] = question;
-    pmix_stub_table(t_table_rc, 0, PMIX_PROC_STATE_RUNNING);
+    pmix_stub_table(t_table_rc, t_row, t_state);
 }
 
 static r2_status_t t_create(const char *other, r2_oob_t *oob_p)
@@ -207,6 +211,60 @@ static void test_silence_about_a_process(void **state)
     r2_oob_pair_destroy(&oob);
 }
 
+/* It has said nothing, and never will: its job goes on, so nobody tells of an end. */
+static void test_process_that_dies_in_a_job_that_goes_on(void **state)
+{
+    enum { ASKS = 256 };
+    uint8_t blob[R2_OOB_BLOB_MAX];
+    size_t bytes;
+    r2_oob_t oob;
+
+    (void) state;
+    assert_int_equal(t_create(T_OTHER, &oob), R2_OK);
+    for (int i = 0; i < 3 * ASKS; ++i) { /* it lives, and is slow */
+        assert_int_equal(r2_oob_pair_ask(&oob, 0, blob, &bytes), R2_ERR_NOT_FOUND);
+    }
+    assert_int_equal(pmix_stub.tables, 3);
+    t_state = PMIX_PROC_STATE_ABORTED_BY_SIG;
+    assert_int_equal(r2_oob_pair_home(&oob, 0, blob, &bytes), R2_ERR_PEER_GONE);
+    assert_int_equal(pmix_stub.tables, 4);
+    for (int i = 1; i < ASKS; ++i) {
+        assert_int_equal(r2_oob_pair_ask(&oob, 0, blob, &bytes), R2_ERR_NOT_FOUND);
+    }
+    assert_int_equal(r2_oob_pair_ask(&oob, 0, blob, &bytes), R2_ERR_PEER_GONE);
+    assert_int_equal(pmix_stub.tables, 5);
+    assert_false(r2_oob_pair_other_ended(&oob));
+    r2_oob_pair_destroy(&oob);
+}
+
+/* Of values, but it tells who lives. */
+static void t_answer_tables(void)
+{
+    if (0 == strcmp(pmix_stub.questions[pmix_stub.open - 1].name, PMIX_QUERY_PROC_TABLE)) {
+        t_answer();
+    }
+}
+
+/* As the server of a process of another host is when that is dead. */
+static void test_silence_about_a_dead_process(void **state)
+{
+    uint8_t blob[R2_OOB_BLOB_MAX];
+    size_t bytes;
+    r2_oob_t oob;
+
+    (void) state;
+    assert_int_equal(t_create(T_OTHER, &oob), R2_OK);
+    pmix_stub.meanwhile = t_answer_tables;
+    t_row = 1;
+    assert_int_equal(r2_oob_pair_home(&oob, 1, blob, &bytes), R2_ERR_TIMEOUT);
+    assert_int_equal(r2_oob_pair_ask(&oob, 1, blob, &bytes), R2_ERR_TIMEOUT);
+    assert_int_equal(pmix_stub.tables, 2);
+    t_state = PMIX_PROC_STATE_ABORTED_BY_SIG;
+    assert_int_equal(r2_oob_pair_home(&oob, 1, blob, &bytes), R2_ERR_PEER_GONE);
+    assert_int_equal(r2_oob_pair_ask(&oob, 1, blob, &bytes), R2_ERR_PEER_GONE);
+    r2_oob_pair_destroy(&oob);
+}
+
 /* Whoever was last has freed each question. */
 static int t_teardown(void **state)
 {
@@ -226,6 +284,8 @@ int main(void)
         T(test_job_that_ends_meanwhile),
         T(test_process_that_published_nothing),
         T(test_silence_about_a_process),
+        T(test_process_that_dies_in_a_job_that_goes_on),
+        T(test_silence_about_a_dead_process),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

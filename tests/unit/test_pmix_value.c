@@ -235,9 +235,33 @@ static void test_table(void **state)
     assert_int_equal(t_ask_after(T_OTHER, PMIX_SUCCESS, 1, PMIX_PROC_STATE_RUNNING), R2_OK);
     assert_int_equal(t_ask_after(T_OTHER, PMIX_SUCCESS, 1, PMIX_PROC_STATE_CONNECTED), R2_OK);
     assert_int_equal(t_ask_after(T_OTHER, PMIX_SUCCESS, 0, PMIX_PROC_STATE_RUNNING), R2_ERR_AGAIN);
-    assert_int_equal(t_ask_after(T_OTHER, PMIX_SUCCESS, 1, PMIX_PROC_STATE_TERMINATED),
-                     R2_ERR_AGAIN);
     assert_int_equal(t_ask_after(T_OTHER, PMIX_ERR_TIMEOUT, 1, 0), R2_ERR_UNSUPPORTED);
+    r2_pmix_job_close(&t_job);
+}
+
+/* A dead process is in the table of a job that goes on; one that has no state may yet speak. */
+static void test_states(void **state)
+{
+    static const pmix_proc_state_t dead[] = {
+        PMIX_PROC_STATE_TERMINATED,     PMIX_PROC_STATE_KILLED_BY_CMD,
+        PMIX_PROC_STATE_ABORTED,        PMIX_PROC_STATE_FAILED_TO_START,
+        PMIX_PROC_STATE_ABORTED_BY_SIG, PMIX_PROC_STATE_TERM_WO_SYNC,
+        PMIX_PROC_STATE_CALLED_ABORT,   PMIX_PROC_STATE_CANNOT_RESTART,
+        PMIX_PROC_STATE_TERM_NON_ZERO,  PMIX_PROC_STATE_FAILED_TO_LAUNCH};
+    static const pmix_proc_state_t others[] = {
+        PMIX_PROC_STATE_UNDEF,   PMIX_PROC_STATE_LAUNCH_UNDERWAY, PMIX_PROC_STATE_RESTART,
+        PMIX_PROC_STATE_PREPPED, PMIX_PROC_STATE_TERMINATE,       PMIX_PROC_STATE_MIGRATING};
+
+    (void) state;
+    t_open();
+    for (size_t i = 0; i < sizeof(dead) / sizeof(dead[0]); ++i) {
+        assert_int_equal(t_ask_after(T_OTHER, PMIX_SUCCESS, 1, dead[i]), R2_ERR_PEER_GONE);
+        assert_int_equal(t_ask_after("prterun-there-9@1", PMIX_SUCCESS, 1, dead[i]),
+                         R2_ERR_PEER_GONE); /* in the table, so it is known */
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); ++i) {
+        assert_int_equal(t_ask_after(T_OTHER, PMIX_SUCCESS, 1, others[i]), R2_ERR_AGAIN);
+    }
     r2_pmix_job_close(&t_job);
 }
 
@@ -314,6 +338,7 @@ int main(void)
         T(test_answers_that_do_not_fit),
         T(test_two_wait),
         T(test_table),
+        T(test_states),
         T(test_jobs_that_are_not_known),
         T(test_silence_about_who_lives),
         T(test_who_lived_is_asked_anew),

@@ -130,7 +130,8 @@ R2_EXPORT uint32_t r2_ctx_other_rank(const r2_ctx_t *ctx, uint32_t rank);
  * change. So who asks until there is an answer uses r2 exactly if the other one does.
  * @param rank in its own job.
  * @return R2_OK; R2_ERR_UNSUPPORTED: it does without; R2_ERR_AGAIN: it has said nothing so far, or
- * the launcher not in time; R2_ERR_PEER_GONE: its job has ended, and it has said nothing;
+ * the launcher not in time; R2_ERR_PEER_GONE: it is dead, or its job has ended, and it has said
+ * nothing;
  * R2_ERR_NO_MEMORY; others: the launcher does not answer.
  */
 R2_EXPORT r2_status_t r2_ctx_meet(r2_ctx_t *ctx, uint32_t rank);

@@ -72,7 +72,7 @@ typedef struct r2_adding {
     opal_proc_t *proc;
     mca_btl_r2_job_t *job; /* NULL: r2 does not reach it */
     uint32_t rank;
-    bool ended;         /* its job has */
+    bool ended;         /* it has, or its job */
     r2_status_t status; /* R2_OK: r2 reaches it; R2_ERR_UNSUPPORTED: it does not; else not known */
     time_t errs_since;  /* all answers since then were errors; 0: the last one was none */
 } r2_adding_t;
@@ -166,7 +166,8 @@ static void r2_add_tell_why(const r2_adding_t *hopeless)
     const unsigned rank = (unsigned) hopeless->proc->proc_name.vpid;
 
     if (hopeless->ended) {
-        opal_output(0, "btl:r2: the job of process %u, which was to connect, has ended", rank);
+        opal_output(0, "btl:r2: process %u of another job, which was to connect, or its job, has ended",
+                    rank);
     } else {
         opal_output(0, "btl:r2: whether process %u of another job uses r2 cannot be found out: %s",
                     rank, r2_status_string(hopeless->status));
