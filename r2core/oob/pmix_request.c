@@ -105,6 +105,13 @@ static bool r2_pmix_request_is_stale(r2_pmix_request_t *request)
     return stale;
 }
 
+/** Has the server dropped it, as far as one can tell? Only of tables a new question goes to the
+ * server while there is no answer to the old one. */
+static bool r2_pmix_request_is_lost(const r2_pmix_request_t *request)
+{
+    return NULL != request->query.keys && request->waits >= request->patience;
+}
+
 static r2_pmix_request_t *r2_pmix_request_new(const pmix_proc_t *proc, const char *name,
                                               const char *directive)
 {
@@ -130,11 +137,23 @@ r2_pmix_request_t *r2_pmix_request_get(r2_pmix_asked_t *asked, const pmix_proc_t
 {
     r2_pmix_request_t *request = r2_pmix_asked_take(asked, proc, name, directive);
 
+    uint32_t patience = R2_PMIX_PATIENCE;
+
     if (NULL != request && r2_pmix_request_is_stale(request)) {
         r2_pmix_request_free(request);
         request = NULL;
+    } else if (NULL != request && r2_pmix_request_is_lost(request)) {
+        patience = 2 * request->patience;
+        r2_pmix_request_leave(request);
+        request = NULL;
     }
-    return NULL != request ? request : r2_pmix_request_new(proc, name, directive);
+    if (NULL == request) {
+        request = r2_pmix_request_new(proc, name, directive);
+        if (NULL != request) {
+            request->patience = patience;
+        }
+    }
+    return request;
 }
 
 bool r2_pmix_request_is_asked(r2_pmix_request_t *request)
@@ -198,6 +217,7 @@ r2_status_t r2_pmix_request_wait(r2_pmix_asked_t *asked, r2_pmix_request_t *requ
     r2_status_t status;
 
     if (!r2_pmix_request_comes(request)) {
+        ++request->waits;
         pthread_mutex_lock(&asked->mutex);
         DL_APPEND(asked->requests, request);
         pthread_mutex_unlock(&asked->mutex);
