@@ -24,7 +24,7 @@ usage: tools/deps.sh [-n | -l] [GROUP...]
 
 Installs what is missing of the groups (default: build lab plot), as root or through sudo.
   build     compilers, libraries, test framework, ctags
-  lab       network namespaces, shaping, packet filters
+  lab       network namespaces, shaping, packet filters, stacks of jobs that stand still
   plot      plots of the benchmarks
   examples  Python with MPI, for examples/
   peers     MPICH and Gloo, which make bench-peers compares r2 with
