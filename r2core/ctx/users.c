@@ -168,6 +168,23 @@ bool r2_ctx_is_gone(r2_ctx_t *ctx, uint32_t rank)
     return gone;
 }
 
+void r2_ctx_ask_after_lost(r2_ctx_t *ctx)
+{
+    r2_links_t links;
+    r2_link_t *link;
+
+    if (r2_is_forked()) {
+        return;
+    }
+    r2_core_enter(&ctx->core);
+    ctx->core.net.now_ns = r2_now_ns(ctx->core.clock);
+    links = r2_core_links(&ctx->core, 0);
+    while (NULL != (link = r2_links_next(&links))) {
+        (void) r2_link_ask_after(link);
+    }
+    r2_core_leave(&ctx->core);
+}
+
 r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank)
 {
     r2_status_t status = R2_ERR_UNSUPPORTED;

@@ -9,6 +9,9 @@
  *   ulfm shrink|agree CALL     as in, and the one before it dies while the others shrink or agree
  *   ulfm root CALL             as agree, and it is rank 0 that dies then, whom the others' answers
  *                              go through
+ *   ulfm absent CALL           as root, and rank 0 does not come to agree: it dies when all that
+ *                              the others have sent it has arrived, so that nobody waits for it
+ *                              but in the agreement
  *   ulfm revoke CALL           nobody dies: rank 0 revokes while the others are in CALL
  *   ulfm stand CALL            nobody dies, and rank 0 never comes to the first CALL: the job
  *                              stands still, for who looks for the evidence of that
@@ -46,7 +49,7 @@ static double die_s; /* when the first one dies */
 
 /* From the exchange of that time on: all of them have to be out of it by then, on few cores,
  * too. */
-enum { DIE_MS = 150, DIE_MS_PER_RANK = 50 };
+enum { DIE_MS = 150, DIE_MS_PER_RANK = 50, ABSENT_MS = 1500 };
 
 static void hung(int signal)
 {
@@ -209,10 +212,15 @@ static void reduce_exactly(MPI_Comm rest)
     }
 }
 
+static bool root_dies(void)
+{
+    return is("root") || is("absent");
+}
+
 /* Who dies while the others agree; -1: nobody. */
 static int dies_agreeing(void)
 {
-    return is("agree") ? size - 2 : is("root") ? 0 : -1;
+    return is("agree") ? size - 2 : root_dies() ? 0 : -1;
 }
 
 /* All that are left have agreed on the same, and nothing but what they gave. */
@@ -221,14 +229,17 @@ static void agree(void)
     int flag = 0x7fff & ~(1 << (me % 8)), rc;
 
     if (dies_agreeing() == me) {
-        die_at(now_s() + 1e-3 * (getpid() % 5));
+        die_at(now_s() + 1e-3 * (is("absent") ? ABSENT_MS : getpid() % 5));
+    }
+    while (is("absent") && 0 == me) {
+        MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE); /* progress */
     }
     rc = class_of(MPIX_Comm_agree(MPI_COMM_WORLD, &flag));
     while (dies_agreeing() == me) {
         pause();
     }
     expect(MPI_SUCCESS == rc || MPI_ERR_PROC_FAILED == rc, "agree", rc);
-    for (int r = is("root"); r < size - (is("root") ? 1 : 2); ++r) {
+    for (int r = root_dies(); r < size - (root_dies() ? 1 : 2); ++r) {
         expect(0 == (flag & (1 << (r % 8))), "agreed without", r);
     }
     counts[0] = flag;

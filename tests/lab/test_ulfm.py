@@ -90,6 +90,11 @@ def test_unheard():
     return plays("in", CALLS[::4] if LONG else ("allreduce", "ialltoall"), (4, 8), UNHEARD)
 
 
+def test_absent():
+    """nor does it, and rank 0, to whom nobody has anything left to send, dies before it agrees"""
+    return plays("absent", CALLS[2::3] if LONG else ("allreduce",), (4, 8), UNHEARD)
+
+
 def test_starved():
     """nor does it, and who waits for it is not scheduled: the error comes with r2's word"""
     return plays("in", CALLS[::4] if LONG else ("allreduce", "ialltoall"), (4,), STARVED)
@@ -122,7 +127,8 @@ def main():
     """Raises the lab, runs all tests, or those that are named."""
     names = [word for word in sys.argv[1:] if not word.startswith("-")]
     tests = [test_in, test_before, test_after, test_two, test_shrink, test_agree, test_root,
-             test_revoke, test_many, test_dead_rail, test_unheard, test_starved, test_evidence]
+             test_revoke, test_many, test_dead_rail, test_unheard, test_absent, test_starved,
+             test_evidence]
     tests = [globals()["test_" + name] for name in names] or tests
     why_not = raise_lab()
     if why_not:

@@ -35,7 +35,7 @@ def play(case, call, ranks=HOSTS, under=(), limit_s=LIMIT_S):
                     "--with-ft", "ulfm", "-n", str(ranks), *MCA, *events, *under, PROGRAM, case,
                     call], limit_s, ("(char *) step",))
     lines = LINE.findall(said)
-    dead = {"revoke": 0, "two": 2, "shrink": 2, "agree": 2, "root": 2}.get(case, 1)
+    dead = {"revoke": 0, "two": 2, "shrink": 2, "agree": 2, "root": 2, "absent": 2}.get(case, 1)
     where = "%s %s, more in %s" % (case, call, job.folder)
     assert len(lines) == ranks - dead, "%s: %d lines\n%s" % (where, len(lines), said)
     for _, left, on_r2, wrong in lines:

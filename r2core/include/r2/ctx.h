@@ -90,6 +90,9 @@ R2_EXPORT r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user);
 
 /** How many processes of the job are known to be gone. Only grows. Any thread; cheap. */
 R2_EXPORT uint32_t r2_ctx_gone_count(const r2_ctx_t *ctx);
+/** Asks after each process that was talked to and no lane to which works: who is gone is known so,
+ * though nobody has anything to send to it. Any thread; to be repeated: a question is given up. */
+R2_EXPORT void r2_ctx_ask_after_lost(r2_ctx_t *ctx);
 /** Is this one among them, and not heard by this process? @param rank in the job. Any thread. */
 R2_EXPORT bool r2_ctx_is_gone(r2_ctx_t *ctx, uint32_t rank);
 

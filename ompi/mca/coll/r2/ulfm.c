@@ -28,6 +28,8 @@
 #    define R2_ULFM_WORD_US 500000u
 /* For how long the launcher may tell of a death before r2 does. */
 #    define R2_ULFM_OWN_WORD_US 200000u
+/* Between two questions after those that have lost their lanes. */
+#    define R2_ULFM_ASK_US 200000u
 
 static pthread_mutex_t r2_ulfm_lock = PTHREAD_MUTEX_INITIALIZER;
 static mca_coll_r2_module_t *r2_ulfm_modules; /* r2_ulfm_lock: those without a mark */
@@ -35,6 +37,7 @@ static mca_coll_r2_parked_t *r2_ulfm_parked;  /* r2_ulfm_lock */
 static _Atomic uint64_t r2_ulfm_next_us;      /* of the next look */
 static uint32_t r2_ulfm_gone;                 /* r2_ulfm_lock: processes that r2 knows to be gone */
 static uint64_t r2_ulfm_gone_us;              /* r2_ulfm_lock: since when; 0: Open MPI knows all */
+static uint64_t r2_ulfm_ask_us; /* r2_ulfm_lock: of the next question; 0: nothing has failed yet */
 
 /* Where messages of Open MPI's agreement go: a star is 3 in its code, though its help says 2, which
  * is a chain. */
@@ -115,7 +118,7 @@ r2_status_t mca_coll_r2_ulfm_mark(const mca_coll_r2_module_t *module)
 }
 
 /* r2_ulfm_lock. */
-static void r2_ulfm_look_at_modules(void)
+static void r2_ulfm_look_at_modules(uint64_t now_us)
 {
     mca_coll_r2_module_t *module = r2_ulfm_modules, *next;
     r2_status_t status;
@@ -126,6 +129,7 @@ static void r2_ulfm_look_at_modules(void)
         if (R2_OK != status) {
             r2_ulfm_remove(module);
             r2_coll_refuse(module->r2, status);
+            r2_ulfm_ask_us = 0 == r2_ulfm_ask_us ? now_us : r2_ulfm_ask_us;
         }
     }
 }
@@ -145,6 +149,18 @@ static bool r2_ulfm_is_due(uint64_t now_us)
         return false;
     }
     r2_ulfm_gone_us = 0;
+    return true;
+}
+
+/* r2_ulfm_lock. Once something has failed the application may be in Open MPI's agreement, where all
+ * wait for one that died with everything acknowledged that it was sent: r2 asks after nobody who is
+ * owed nothing, so it is made to. */
+static bool r2_ulfm_is_to_ask(uint64_t now_us)
+{
+    if (0 == r2_ulfm_ask_us || now_us < r2_ulfm_ask_us) {
+        return false;
+    }
+    r2_ulfm_ask_us = now_us + R2_ULFM_ASK_US;
     return true;
 }
 
@@ -267,7 +283,7 @@ void mca_coll_r2_ulfm_look(void)
 {
     mca_coll_r2_parked_t *told, *next;
     uint64_t now_us;
-    bool due;
+    bool due, ask;
 
     if (!ompi_ftmpi_enabled) {
         return;
@@ -278,15 +294,19 @@ void mca_coll_r2_ulfm_look(void)
         return;
     }
     atomic_store_explicit(&r2_ulfm_next_us, now_us + R2_ULFM_LOOK_US, memory_order_relaxed);
-    r2_ulfm_look_at_modules();
+    r2_ulfm_look_at_modules(now_us);
     told = r2_ulfm_take_told();
     due = r2_ulfm_is_due(now_us);
+    ask = r2_ulfm_is_to_ask(now_us);
     for (next = told; NULL != next && !due; next = next->next) {
         due = r2_ulfm_is_unheard(next->module, next->status);
     }
     pthread_mutex_unlock(&r2_ulfm_lock);
     if (due) {
         r2_ulfm_tell_all(now_us);
+    }
+    if (ask) {
+        r2_ctx_ask_after_lost(mca_coll_r2_component.ctx);
     }
     for (; NULL != told; told = next) {
         next = told->next; /* the request is another's as soon as it is complete */
