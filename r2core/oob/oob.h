@@ -75,7 +75,8 @@ bool r2_oob_pair_leads(const r2_oob_t *oob);
  * What a process of the other job has published for its own. Any thread; asks the launcher, which
  * may take seconds. @param rank in the other job.
  * @param blob_p R2_OOB_BLOB_MAX bytes. @return as lookup() of a job; R2_ERR_PEER_GONE: it has
- * published nothing, and it is dead or its job has ended; R2_ERR_AGAIN: nothing, and it seems about to end.
+ * published nothing, and it is dead or its job has ended; R2_ERR_AGAIN: nothing, and it seems about
+ * to end.
  */
 r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p);
 /** What it has published for this job. @return as lookup() of a job. Else as

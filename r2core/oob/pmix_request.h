@@ -24,16 +24,16 @@
  * 4.2.2, pmix_base_async_modex, and with PRRTE 3 where the job of the process has ended), so the
  * waiting thread has a clock of its own and may leave. The library does not take a question back:
  * who asks again waits for the answer to the first one, so there is one for each thread that waits,
- * however long the server is silent. A question for a table of processes it does send again; a server
- * that has dropped one, as when a daemon on the way dies, would never answer it, so it is asked anew
- * after R2_PMIX_PATIENCE waits, then after twice as many. Of requests that nobody will ask for again
- * whoever is last frees them.
+ * however long the server is silent. A question for a table of processes it does send again; a
+ * server that has dropped one, as when a daemon on the way dies, would never answer it, so it is
+ * asked anew after R2_PMIX_PATIENCE waits, then after twice as many. Of requests that nobody will
+ * ask for again whoever is last frees them.
  */
 typedef struct r2_pmix_request {
     struct r2_pmix_request *prev, *next; /* r2_pmix_asked_t's */
     uint32_t waits;                      /* in vain, so far; of who waits */
-    uint32_t patience; /* waits until it is asked anew, if that is of use; of who waits */
-    pthread_mutex_t mutex;               /* protects what follows, up to `answer` */
+    uint32_t patience;     /* waits until it is asked anew, if that is of use; of who waits */
+    pthread_mutex_t mutex; /* protects what follows, up to `answer` */
     pthread_cond_t changed;
     bool asked;
     bool answered;

@@ -42,10 +42,10 @@ bool r2_pmix_is_local(const r2_pmix_job_t *job, uint32_t rank);
  * Whether a process of another job lives, by this host's server. Of processes of other hosts it
  * may know that they were started.
  * @param job whose name space is set.
- * @return R2_OK: it does; R2_ERR_PEER_GONE: it is dead, or its job has ended; R2_ERR_NOT_FOUND: this
- * launcher does not know the job, and did not start it: it may live under another one;
- * R2_ERR_AGAIN: none of these, as of a process that is about to end; R2_ERR_UNSUPPORTED: this server does not tell;
- * R2_ERR_TIMEOUT, R2_ERR_NO_MEMORY.
+ * @return R2_OK: it does; R2_ERR_PEER_GONE: it is dead, or its job has ended; R2_ERR_NOT_FOUND:
+ * this launcher does not know the job, and did not start it: it may live under another one;
+ * R2_ERR_AGAIN: none of these, as of a process that is about to end; R2_ERR_UNSUPPORTED: this
+ * server does not tell; R2_ERR_TIMEOUT, R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_pmix_ask_after(const r2_pmix_job_t *job, uint32_t rank);
 

@@ -68,14 +68,29 @@ def stacks(pid, path, state, shows=()):
             out.write("no stacks: %s\n" % error)
 
 
+def send(pids, signo):
+    """Sends a signal to processes, some of which may be gone."""
+    for pid in pids:
+        try:
+            os.kill(pid, signo)
+        except ProcessLookupError:
+            pass
+
+
 def take(lab, folder, shows=()):
-    """Takes it of all that a lab runs now. shows: what of the ranks' program gdb prints, too."""
+    """Takes it of all that a lab runs now. shows: what of the ranks' program gdb prints, too. Ranks
+    are stopped meanwhile: it is of one moment, and those that poll leave gdb the processor."""
     for round_ in range(2):
-        for pid, name in members(lab).items():
-            is_rank = name.startswith("rank")
-            if is_rank or round_ == 0:
-                stacks(pid, "%s/%s.txt" % (folder, name), is_rank and round_ == 0,
-                       shows if is_rank else ())
+        names = members(lab)
+        ranks = [pid for pid in names if names[pid].startswith("rank")]
+        send(ranks, signal.SIGSTOP)
+        try:
+            for pid, name in names.items():
+                if pid in ranks or round_ == 0:
+                    stacks(pid, "%s/%s.txt" % (folder, name), pid in ranks and round_ == 0,
+                           shows if pid in ranks else ())
+        finally:
+            send(ranks, signal.SIGCONT)
         time.sleep(APART_S * (1 - round_))
 
 

@@ -166,8 +166,7 @@ static void r2_add_tell_why(const r2_adding_t *hopeless)
     const unsigned rank = (unsigned) hopeless->proc->proc_name.vpid;
 
     if (hopeless->ended) {
-        opal_output(0, "btl:r2: process %u of another job, which was to connect, or its job, has ended",
-                    rank);
+        opal_output(0, "btl:r2: process %u, which was to connect, or its job has ended", rank);
     } else {
         opal_output(0, "btl:r2: whether process %u of another job uses r2 cannot be found out: %s",
                     rank, r2_status_string(hopeless->status));
