@@ -193,17 +193,12 @@ static r2_link_t *r2_link_create(r2_net_t *net, uint32_t rank, const r2_peer_inf
     return link;
 }
 
-r2_status_t r2_net_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p)
+static r2_status_t r2_net_ask_launcher(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p)
 {
-    char *blob;
+    char *blob = malloc(R2_OOB_BLOB_MAX);
     size_t bytes = 0;
     r2_status_t status;
 
-    if (rank < net->size && NULL != net->links[rank]) {
-        *info_p = r2_peer_info_get(&net->links[rank]->info);
-        return R2_OK;
-    }
-    blob = malloc(R2_OOB_BLOB_MAX);
     if (NULL == blob) {
         return R2_ERR_NO_MEMORY;
     }
@@ -212,6 +207,31 @@ r2_status_t r2_net_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p)
         status = r2_peer_info_decode(blob, bytes, info_p);
     }
     free(blob);
+    return status;
+}
+
+/* What was published does not change. PMIx answers by a thread of its own, for which the engine
+ * lock is held: on a machine with many more processes than cores each question takes long, and each
+ * notice of a process without a link has some. */
+r2_status_t r2_net_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p)
+{
+    r2_net_known_t *known = &net->known[rank % R2_NET_KNOWN];
+    r2_status_t status;
+
+    if (rank < net->size && NULL != net->links[rank]) {
+        *info_p = r2_peer_info_get(&net->links[rank]->info);
+        return R2_OK;
+    }
+    if (NULL != known->info.store && rank == known->rank) {
+        *info_p = r2_peer_info_get(&known->info);
+        return R2_OK;
+    }
+    status = r2_net_ask_launcher(net, rank, info_p);
+    if (R2_OK == status) {
+        r2_peer_info_put(&known->info);
+        known->rank = rank;
+        known->info = r2_peer_info_get(info_p);
+    }
     return status;
 }
 

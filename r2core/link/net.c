@@ -197,7 +197,8 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
     r2_pool_init(&net->targets, sizeof(r2_wire_grant_t));
     r2_blocks_init(&net->blocks, R2_NET_KEEP_BYTES);
     net->links = calloc(net->size, sizeof(net->links[0]));
-    if (NULL == net->links) {
+    net->known = calloc(R2_NET_KNOWN, sizeof(net->known[0]));
+    if (NULL == net->links || NULL == net->known) {
         return R2_ERR_NO_MEMORY;
     }
     status = r2_relay_init(net);
@@ -251,6 +252,14 @@ static void r2_link_free(r2_link_t *link)
     free(link);
 }
 
+static void r2_net_forget_known(r2_net_t *net)
+{
+    for (uint32_t i = 0; NULL != net->known && i < R2_NET_KNOWN; ++i) {
+        r2_peer_info_put(&net->known[i].info);
+    }
+    free(net->known);
+}
+
 void r2_net_fini(r2_net_t *net)
 {
     r2_net_ack_last(net);
@@ -261,6 +270,7 @@ void r2_net_fini(r2_net_t *net)
         }
     }
     free(net->links);
+    r2_net_forget_known(net);
     r2_local_fini(net);
     for (uint32_t i = 0; i < net->rail_count; ++i) {
         r2_rail_fini(&net->rails[i]);

@@ -100,6 +100,14 @@ typedef struct r2_net_extra {
 /* Lanes whose connection ids differ in their low bits, if there are no more: a power of two. */
 #define R2_NET_RECENT 64u
 
+#define R2_NET_KNOWN 64u /* of so many processes it is kept what they published */
+
+/** What a process without a link has published, as it was asked for last. */
+typedef struct r2_net_known {
+    uint32_t rank;
+    r2_peer_info_t info; /* store NULL: nobody's */
+} r2_net_known_t;
+
 /** The network side of one process. Everything in it belongs to the engine lock. */
 typedef struct r2_net {
     const r2_clock_t *clock;   /* borrowed */
@@ -144,6 +152,7 @@ typedef struct r2_net {
     uint64_t leaving_ns;
     bool ending;                           /* after the final fence: failures are not news */
     struct r2_link **links;                /* owned: by rank, NULL until first use */
+    r2_net_known_t *known;                 /* owned: [R2_NET_KNOWN], by low bits of the rank */
     struct r2_link *active;                /* owned list: links that timers must look at */
     struct r2_inbox *inbox;                /* owned; NULL: links within the host have only lanes */
     struct r2_local *locals;               /* borrowed list: links with mailboxes to read */

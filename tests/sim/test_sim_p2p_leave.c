@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Point-to-point in the simulator while a node leaves.
+ * Point-to-point in the simulator before nodes have met, and while one leaves.
  */
 #include "r2_config.h"
 
@@ -131,12 +131,55 @@ static void test_ask_after(void **state)
     t_world_free(world);
 }
 
+static const r2_oob_ops_t *t_next;
+static unsigned t_asked;
+
+static r2_status_t t_lookup(void *instance, uint32_t rank, void *blob_p, size_t *bytes_p)
+{
+    ++t_asked;
+    return t_next->lookup(instance, rank, blob_p, bytes_p);
+}
+
+/* What a process has published is asked for once, before there is a link to it, too: the launcher
+ * answers slowly on a busy machine, and the engine stands meanwhile. */
+static void test_published_is_asked_once(void **state)
+{
+    t_world_t *world = t_world_new(13);
+    r2_net_t *net = &world->nodes[0].ctx->core.net;
+    r2_oob_ops_t ops = *net->oob.ops;
+    r2_peer_info_t info;
+    r2_link_t *link;
+
+    (void) state;
+    t_next = net->oob.ops;
+    t_asked = 0;
+    ops.lookup = t_lookup;
+    net->oob.ops = &ops;
+    assert_null(r2_core_link(&world->nodes[0].ctx->core, 1));
+    for (int i = 0; i < 5; ++i) {
+        assert_int_equal(r2_net_lookup(net, 1, &info), R2_OK);
+        assert_int_equal(info.rail_count, T_RAILS);
+        r2_peer_info_put(&info);
+    }
+    assert_true(t_asked <= 1);
+    assert_int_equal(r2_net_link(net, 1, &link), R2_OK);
+    assert_true(t_asked <= 1);
+    t_asked = 0;
+    for (unsigned i = 1; i < 3; ++i) { /* one that shares its place, and has published nothing */
+        assert_int_equal(r2_net_lookup(net, 1 + R2_NET_KNOWN, &info), R2_ERR_NOT_FOUND);
+        assert_int_equal(t_asked, i);
+    }
+    net->oob.ops = t_next;
+    t_world_free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_leave_stopped),
         cmocka_unit_test(test_ask_after),
+        cmocka_unit_test(test_published_is_asked_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
