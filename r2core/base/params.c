@@ -134,12 +134,14 @@ static r2_status_t r2_params_check_sizes(const r2_params_t *params, char *text_p
 {
     for (size_t i = 0; i < r2_array_count(r2_param_rows); ++i) {
         const r2_param_info_t *row = &r2_param_rows[i];
-        const char *text =
-            *(const char *const *) (const void *) ((const char *) params + row->offset);
+        const char *text;
         uint64_t bytes;
 
-        if (R2_PARAM_STRING == row->type && 0 != row->max &&
-            R2_OK != r2_params_size(text, row->max, &bytes)) {
+        if (R2_PARAM_STRING != row->type || 0 == row->max) {
+            continue;
+        }
+        text = *(const char *const *) (const void *) ((const char *) params + row->offset);
+        if (R2_OK != r2_params_size(text, row->max, &bytes)) {
             snprintf(text_p, text_bytes, "%s = %s is neither auto nor in the range 0 .. %" PRIu64,
                      row->name, text, row->max);
             return R2_ERR_PARAM;

@@ -16,6 +16,7 @@ r2include_HEADERS += \
     r2core/include/r2/params.h \
     r2core/include/r2/r2.h \
     r2core/include/r2/status.h \
+    r2core/include/r2/tp_key.h \
     r2core/include/r2/verdict.h \
     r2core/include/r2/version.h
 

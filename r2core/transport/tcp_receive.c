@@ -46,7 +46,7 @@ static size_t r2_tcp_head_bytes(const r2_tcp_packet_t *packet)
     return sizeof(packet->frame) + packet->frame.header_bytes;
 }
 
-/** Where a packet's data suits every type, in its own memory: what is reduced is not copied then. */
+/** Where data suits every type in a packet's memory: what is reduced is not copied then. */
 static char *r2_tcp_own_landing(r2_tcp_packet_t *packet)
 {
     char *data = packet->bytes + packet->frame.header_bytes;

@@ -52,7 +52,7 @@ static r2_wire_header_t only_chunk(uint32_t bytes)
 static void short_layout(void **state)
 {
     static const uint8_t bytes[] = {
-        10,   0x85, 0x07, 0x08,                         /* version, flags, unread_at */
+        11,   0x85, 0x07, 0x08,                         /* version, flags, unread_at */
         0x04, 0x03, 0x02, 0x01,                         /* lane_seq */
         0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, /* connection */
         0x24, 0x23, 0x22, 0x21, 0x32, 0x31, 0x76, 0x75, /* ack_next, ack_held_us, tag: row */

@@ -14,7 +14,7 @@
 
 #include "r2/ctx.h"
 #include "r2/status.h"
-#include "r2/transport.h"
+#include "r2/tp_key.h"
 
 #define R2_P2P_MESSAGE_MAX (1u << 20) /* bytes of one active message */
 

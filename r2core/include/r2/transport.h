@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "r2/status.h"
+#include "r2/tp_key.h"
 
 /*
  * Objects: device (one NIC) > worker (a generation of that device) > endpoint (a lane). All calls
@@ -30,7 +31,6 @@
 #define R2_CHUNK_HELD_BYTES 131072u
 /* Largest packet over RDMA: such a chunk, its header, and those of who forwards it. */
 #define R2_TP_RDMA_BYTES (R2_CHUNK_HELD_BYTES + 3 * R2_TP_HEADER_MAX)
-#define R2_TP_KEY_MAX    12 /* bytes of a key to granted memory */
 
 typedef struct r2_tp_device r2_tp_device_t;
 typedef struct r2_tp_worker r2_tp_worker_t;
@@ -92,14 +92,6 @@ typedef struct r2_tp_target {
     const void *key;  /* borrowed for the call: what grant() wrote there */
     size_t key_bytes;
 } r2_tp_target_t;
-
-/** A key to memory as others are told of it. Zeros are no key. */
-typedef struct r2_tp_key {
-    uint64_t domain; /* the device as it was opened once, by which process: random, not 0 */
-    uint32_t bytes;  /* of the key */
-    uint8_t key[R2_TP_KEY_MAX];
-} r2_tp_key_t;
-static_assert(24 == sizeof(r2_tp_key_t), "it travels in handles of one-sided communication");
 
 /** What a device is opened with. */
 typedef struct r2_tp_device_config {
