@@ -158,14 +158,13 @@ static void r2_part_done(r2_p2p_op_t *op, r2_status_t status)
     free(part);
 }
 
-static void r2_direct_lost(void *arg, uint64_t offset, uint64_t bytes, uint64_t connection)
+static bool r2_direct_lost(void *arg, uint64_t offset, uint64_t bytes, uint64_t connection)
 {
     r2_p2p_direct_t *direct = arg;
     r2_p2p_part_t *part = calloc(1, sizeof(*part));
 
     if (NULL == part) {
-        direct->status = R2_ERR_NO_MEMORY;
-        return;
+        return false;
     }
     *part = (r2_p2p_part_t){.op = {.done = r2_part_done, .arg = part},
                             .direct = direct,
@@ -174,6 +173,7 @@ static void r2_direct_lost(void *arg, uint64_t offset, uint64_t bytes, uint64_t 
                             .connection = connection};
     ++direct->open;
     DL_APPEND(direct->p2p->lost_parts, part);
+    return true;
 }
 
 static r2_status_t r2_part_start(r2_p2p_t *p2p, r2_p2p_part_t *part)
@@ -251,7 +251,8 @@ static r2_status_t r2_p2p_direct(r2_p2p_t *p2p, const r2_p2p_direct_t *wanted, u
     r2_status_t status;
 
     if (!p2p->core->params.direct || bytes <= R2_P2P_SHORT_BYTES || r2_is_forked() ||
-        wanted->rank == p2p->core->net.rank || !r2_memory_has(memory, wanted->remote, bytes)) {
+        wanted->rank == p2p->core->net.rank || !r2_memory_has(memory, wanted->remote, bytes) ||
+        !r2_region_is_hosts(p2p->core, wanted->local)) {
         return R2_ERR_UNSUPPORTED;
     }
     direct = malloc(sizeof(*direct));

@@ -252,7 +252,7 @@ static bool r2_rma_refuse(r2_p2p_t *p2p, uint32_t rank, uint32_t id)
 /** What a kind of request needs. */
 typedef struct r2_rma_kind {
     bool (*valid)(const r2_rma_request_t *request, uint64_t bytes);
-    /** Does it. @return false: not now, and nothing is done. */
+    /** Does it. @return false: not now; to be called again with the same. */
     bool (*act)(r2_p2p_t *p2p, uint32_t rank, const r2_rma_request_t *request, const void *data);
 } r2_rma_kind_t;
 

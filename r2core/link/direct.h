@@ -79,6 +79,11 @@ void r2_direct_free(r2_direct_t *direct);
 
 /** Goes on with all of a link. In each progress pass. */
 void r2_direct_progress(r2_link_t *link);
+/** @return when it is to be called next; R2_NEVER_NS: not by itself. */
+static inline uint64_t r2_direct_deadline_ns(const r2_link_t *link)
+{
+    return 0 == link->tx.direct_ns ? R2_NEVER_NS : link->tx.direct_ns;
+}
 /** All of a link fails. Never from inside a callback. */
 void r2_direct_break(r2_link_t *link, r2_status_t status);
 

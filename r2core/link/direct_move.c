@@ -72,6 +72,15 @@ static bool r2_piece_hand_over(r2_piece_t *piece)
     return true;
 }
 
+/* What is left when less than two pieces are is halved: no piece is a short one. */
+static uint32_t r2_direct_next_bytes(const r2_direct_t *direct, uint64_t left)
+{
+    if (left < 2 * (uint64_t) direct->piece_bytes) {
+        return (uint32_t) (left <= R2_DIRECT_MOST_BYTES ? left : left / 2);
+    }
+    return direct->piece_bytes;
+}
+
 /* @return false: its transport does not take it. */
 static bool r2_direct_post(r2_direct_t *direct, r2_lane_t *lane, r2_piece_t *piece)
 {
@@ -83,9 +92,7 @@ static bool r2_direct_post(r2_direct_t *direct, r2_lane_t *lane, r2_piece_t *pie
                           .conn = lane->conn,
                           .offset = direct->next_offset,
                           .connection = lane->connect.tx_connection,
-                          .bytes = (uint32_t) (left < 2 * (uint64_t) direct->piece_bytes
-                                                   ? r2_min(left, (uint64_t) R2_DIRECT_MOST_BYTES)
-                                                   : direct->piece_bytes),
+                          .bytes = r2_direct_next_bytes(direct, left),
                           .seq = lane->tx.seq};
     piece->op = (r2_tp_send_t){.data = (const char *) direct->args.local + piece->offset,
                                .data_bytes = piece->bytes,
@@ -124,8 +131,9 @@ static void r2_direct_ask(const r2_direct_t *direct, r2_lane_t *lane)
         r2_lane_ping(lane)) {
         return;
     }
-    if (waits || asks) {
-        r2_tx_short(link); /* again soon */
+    if (waits || asks) { /* again soon */
+        link->tx.direct_ns = link->net->now_ns + R2_DIRECT_QUIET_NS;
+        r2_link_activate(link);
     }
 }
 
@@ -143,7 +151,20 @@ static void r2_direct_pull(r2_direct_t *direct, r2_lane_t *lane)
 
 /* ---- one of them ---- */
 
-/* What is over gives way to the next; what is lost is told. @return pieces that are neither. */
+/* @return false: there is no memory for what is to do it instead. */
+static bool r2_direct_tell(r2_direct_t *direct, uint64_t offset, uint64_t bytes,
+                           uint64_t connection)
+{
+    if (!direct->args.lost(direct->args.arg, offset, bytes, connection)) {
+        r2_tx_short(direct->link);
+        return false;
+    }
+    direct->link->net->counters->direct_lost_bytes += bytes;
+    return true;
+}
+
+/* What is over gives way to the next; what is lost is told. @return pieces that are neither, or of
+ * which there is no memory to tell: with the next pass. */
 static uint32_t r2_direct_settle(r2_direct_t *direct)
 {
     uint32_t busy = 0;
@@ -151,11 +172,9 @@ static uint32_t r2_direct_settle(r2_direct_t *direct)
     for (uint32_t i = 0; i < direct->count; ++i) {
         r2_piece_t *piece = &direct->pieces[i];
 
-        if (R2_PIECE_LOST == piece->state) {
-            direct->link->net->counters->direct_lost_bytes += piece->bytes;
-            direct->args.lost(direct->args.arg, piece->offset, piece->bytes, piece->connection);
-        }
-        if (R2_PIECE_LOST == piece->state || R2_PIECE_OVER == piece->state) {
+        if (R2_PIECE_OVER == piece->state ||
+            (R2_PIECE_LOST == piece->state &&
+             r2_direct_tell(direct, piece->offset, piece->bytes, piece->connection))) {
             piece->state = R2_PIECE_IDLE;
         }
         busy += R2_PIECE_IDLE != piece->state;
@@ -163,15 +182,17 @@ static uint32_t r2_direct_settle(r2_direct_t *direct)
     return busy;
 }
 
-/* Lanes begin with another one each time. @return false: none is left that could. */
+/* Where it begins is a matter of the address, so that short ones share lanes out. A relay's lane
+ * that was added since has no pieces. @return false: no lane is left that could. */
 static bool r2_direct_fill(r2_direct_t *direct)
 {
     r2_link_t *link = direct->link;
-    const uint32_t first = (uint32_t) (direct->args.remote / R2_DIRECT_LEAST_BYTES);
+    const uint32_t lanes = direct->count / R2_DIRECT_PIECES;
+    const uint32_t first = (uint32_t) (direct->args.remote / R2_DIRECT_LEAST_BYTES % lanes);
     bool suits = false;
 
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        r2_lane_t *lane = &link->lanes[(first + i) % link->lane_count];
+    for (uint32_t i = 0; i < lanes; ++i) {
+        r2_lane_t *lane = &link->lanes[(first + i) % lanes];
 
         if (NULL != lane->conn && r2_direct_suits(direct, lane)) {
             r2_direct_pull(direct, lane);
@@ -192,9 +213,9 @@ static void r2_direct_go_on(r2_direct_t *direct)
         direct->next_offset < direct->args.bytes) {
         const uint64_t left = direct->args.bytes - direct->next_offset;
 
-        direct->link->net->counters->direct_lost_bytes += left;
-        direct->args.lost(direct->args.arg, direct->next_offset, left, 0);
-        direct->next_offset = direct->args.bytes;
+        if (r2_direct_tell(direct, direct->next_offset, left, 0)) {
+            direct->next_offset = direct->args.bytes;
+        }
     }
     if (direct->next_offset == direct->args.bytes && 0 == r2_direct_settle(direct)) {
         const r2_link_direct_t args = direct->args;
@@ -208,6 +229,7 @@ void r2_direct_progress(r2_link_t *link)
 {
     r2_direct_t *direct, *next;
 
+    link->tx.direct_ns = 0;
     if (link->net->in_callback || R2_OK != link->broken) {
         return;
     }
@@ -284,19 +306,34 @@ void r2_link_fence(r2_link_t *link, uint64_t connection)
     }
 }
 
-/* Our memory is its owner's again. */
+/* Our memory is its owner's again, and what we wrote is not to land later than its end. */
 static void r2_direct_stop(r2_direct_t *direct)
 {
     for (uint32_t i = 0; i < direct->count; ++i) {
-        if (R2_PIECE_FLYING == direct->pieces[i].state ||
-            (R2_PIECE_FAILED == direct->pieces[i].state && NULL != direct->pieces[i].lane->conn)) {
-            r2_direct_close_lane(direct->pieces[i].lane);
+        const r2_piece_t *piece = &direct->pieces[i];
+
+        if (R2_PIECE_FLYING == piece->state ||
+            ((R2_PIECE_FAILED == piece->state || R2_PIECE_UNSURE == piece->state) &&
+             NULL != piece->lane->conn)) {
+            r2_direct_close_lane(piece->lane);
+        }
+    }
+}
+
+/* Whoever was given keys may still write to our memory, which is its owner's once the peer is given
+ * up. */
+static void r2_direct_bar_peer(r2_link_t *link)
+{
+    for (uint32_t i = 0; i < link->lane_count && link->net->params->direct; ++i) {
+        if (NULL != link->lanes[i].conn && link->lanes[i].is_rdma) {
+            r2_direct_close_lane(&link->lanes[i]);
         }
     }
 }
 
 void r2_direct_break(r2_link_t *link, r2_status_t status)
 {
+    r2_direct_bar_peer(link);
     while (NULL != link->directs) {
         r2_direct_t *direct = link->directs;
         const r2_link_direct_t args = direct->args;

@@ -91,8 +91,9 @@ typedef struct r2_link_send {
  * in another way; a write may still land until r2_link_fence() was called at the peer. Only notes
  * it: called in the middle of progress.
  * @param connection as the peer knows it; 0: none of it was ever under way.
+ * @return false: there is no memory to note it, it is told again.
  */
-typedef void (*r2_direct_lost_fn_t)(void *arg, uint64_t offset, uint64_t bytes,
+typedef bool (*r2_direct_lost_fn_t)(void *arg, uint64_t offset, uint64_t bytes,
                                     uint64_t connection);
 
 #define R2_DIRECT_KEYS_MAX 8u /* rails of which a peer is told keys */

@@ -19,7 +19,7 @@
  *                                         host
  *   ack hedge rx_data mismatch            what follows from acknowledgements and data
  *   room tx                               descriptors for lanes; queues onto lanes
- *   direct_move message give_up leave     what NICs do by themselves; messages; from their
+ *   direct_move message give_up leave     what NICs do by themselves; messages from their
  *                                         beginning to each kind of end
  *   presence relay_call hello             is the peer there; how lanes to it are opened
  *   relay_forward relay_way               for others, and through others
@@ -95,6 +95,7 @@ struct r2_link {
         /* control packets by kind: to be sent, or not acknowledged */
         uint32_t unsettled[R2_WIRE_LEAVE + 1];
         uint64_t short_ns;          /* there was no memory for a packet: next try; 0 = there was */
+        uint64_t direct_ns;         /* next look at what NICs read and write; 0 = nothing waits */
         uint64_t in_flight_packets; /* sequenced, over all lanes */
         struct {
             uint64_t from_ns;   /* start of the interval */
@@ -168,7 +169,7 @@ struct r2_link {
     /* one per pair of rails, then the relay lane, if there is one: always with room */
     r2_lane_t lanes[];
 };
-static_assert(sizeof(r2_link_t) <= 1512, "without its lanes: 1,024 peers have 1.5 MB");
+static_assert(sizeof(r2_link_t) <= 1520, "without its lanes: 1,024 peers have 1.5 MB");
 
 /* limits.c */
 /* In multiples of failure_timeout_ms: a link on which nothing answers is checked at this

@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include "link/direct.h"
 #include "link/place.h"
 #include "link/relay.h"
 #include "link/rx.h"
@@ -61,6 +62,7 @@ uint64_t r2_link_deadline_ns(const r2_link_t *link)
     deadline_ns = r2_min(deadline_ns, r2_relay_deadline_ns(link));
     deadline_ns = r2_min(deadline_ns, r2_mismatch_deadline_ns(link));
     deadline_ns = r2_min(deadline_ns, r2_tx_short_deadline_ns(link));
+    deadline_ns = r2_min(deadline_ns, r2_direct_deadline_ns(link));
     deadline_ns = r2_min(deadline_ns, r2_credit_mute_deadline_ns(link));
     deadline_ns = r2_min(deadline_ns, r2_tx_room_deadline_ns(link));
     deadline_ns = r2_min(deadline_ns, r2_tx_tail_deadline_ns(link));

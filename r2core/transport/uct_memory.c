@@ -235,7 +235,8 @@ static bool r2_uct_region_register(r2_uct_memory_t *memory, r2_uct_region_t *reg
 {
     /* UCX (1.13 to 1.22) asks the device for all kinds of access, whatever is said here. */
     const unsigned flags = UCT_MD_MEM_ACCESS_LOCAL_READ | UCT_MD_MEM_ACCESS_LOCAL_WRITE |
-                           UCT_MD_MEM_ACCESS_REMOTE_PUT | UCT_MD_MEM_FLAG_HIDE_ERRORS;
+                           UCT_MD_MEM_ACCESS_REMOTE_PUT | UCT_MD_MEM_ACCESS_REMOTE_GET |
+                           UCT_MD_MEM_FLAG_HIDE_ERRORS;
     union {
         uintptr_t at;
         void *pointer;

@@ -40,12 +40,13 @@ def nic(host, rail, *words):
     r2lab("exec", "--name", LAB, "h%d" % host, SOFTVERBS, "fault", "soft%d" % rail, *words)
 
 
-def nic_counter(name):
-    """Sum over all NICs."""
+def nic_counter(name, hosts=range(HOSTS), device=""):
+    """Sum over all NICs of hosts, or over one device of them."""
     total = 0
-    for host in range(HOSTS):
+    for host in hosts:
         lines = r2lab("exec", "--name", LAB, "h%d" % host, SOFTVERBS, "counters")[0].splitlines()
-        total += sum(int(line.split()[2]) for line in lines if line.split()[1] == name)
+        total += sum(int(line.split()[2]) for line in lines
+                     if line.split()[1] == name and line.split()[0].startswith(device))
     return total
 
 
@@ -83,6 +84,15 @@ def rounds_with(count, begin, repair):
     counted = end(app)
     assert nic_counter("given_back") == given_back, "memory that was given back was written"
     return counted
+
+
+def rounds_hit_by(begin, repair):
+    """The same, until a fault came while pieces were under way: once in three times at least."""
+    for _ in range(3):
+        counted = rounds_with(10, begin, repair)
+        if counted[2] > 0:
+            return counted
+    raise AssertionError("no piece was lost in three runs: %s" % counted)
 
 
 def test_healthy():
@@ -132,31 +142,40 @@ def test_fewer_rails():
 
 def test_link_down():
     """a link goes down in the middle, and comes back"""
-    counted = rounds_with(10, lambda: fault("down", "h1", "rail1"), heal)
-    assert counted[2] > 0, counted
+    counted = rounds_hit_by(lambda: fault("down", "h1", "rail1"), heal)
     print("# %d KiB lost, %d fences" % (counted[2] >> 10, counted[3]), flush=True)
 
 
 def test_silent_drop():
     """a rail drops silently, and comes back"""
-    counted = rounds_with(10, lambda: fault("drop", "h1", "rail0"), heal)
-    assert counted[2] > 0, counted
+    counted = rounds_hit_by(lambda: fault("drop", "h1", "rail0"), heal)
     print("# %d KiB lost, %d fences" % (counted[2] >> 10, counted[3]), flush=True)
 
 
 def test_late_writes():
     """a NIC keeps packets for longer than its lanes live: what it handles then lands nowhere"""
     refused = nic_counter("late_refused")
-    counted = rounds_with(10, lambda: nic(1, 0, "delay", "1", str(LATE_MS)),
-                          lambda: nic(1, 0, "heal"))
-    assert counted[2] > 0, counted
+    counted = rounds_hit_by(lambda: nic(1, 0, "delay", "1", str(LATE_MS)),
+                            lambda: nic(1, 0, "heal"))
     assert nic_counter("late_refused") > refused
     print("# %d KiB lost, %d fences" % (counted[2] >> 10, counted[3]), flush=True)
 
 
 def test_device_dies():
     """a device dies, and is back: its keys are stale, and the other rail has the work"""
-    counted = rounds_with(10, lambda: nic(2, 1, "fatal"), lambda: nic(2, 1, "heal"))
+    sent = {}
+
+    def dies():
+        nic(2, 1, "fatal")
+        sent.update({rail: nic_counter("sent", [2], "soft%d" % rail) for rail in (0, 1)})
+
+    def heals():
+        sent.update({rail: nic_counter("sent", [2], "soft%d" % rail) - sent[rail]
+                     for rail in (0, 1)})
+        nic(2, 1, "heal")
+
+    counted = rounds_with(10, dies, heals)
+    assert sent[0] > 1000 and sent[1] == 0, "packets of each rail meanwhile: %s" % sent
     print("# %d KiB lost, %d fences" % (counted[2] >> 10, counted[3]), flush=True)
 
 

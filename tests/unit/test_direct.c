@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "link/direct.h"
+#include "link/relay.h"
 #include "stub_net.h"
 
 #define BYTES  (1u << 20)
@@ -29,6 +30,7 @@ typedef struct job {
     uint32_t done, lost;
     r2_status_t status;
     uint64_t lost_bytes, connection; /* of what was lost last */
+    bool no_memory;                  /* to note that something was lost */
 } job_t;
 
 static void on_done(void *arg, r2_status_t status)
@@ -39,14 +41,18 @@ static void on_done(void *arg, r2_status_t status)
     job->status = status;
 }
 
-static void on_lost(void *arg, uint64_t offset, uint64_t bytes, uint64_t connection)
+static bool on_lost(void *arg, uint64_t offset, uint64_t bytes, uint64_t connection)
 {
     job_t *job = arg;
 
+    if (job->no_memory) {
+        return false;
+    }
     assert_true(offset + bytes <= BYTES);
     ++job->lost;
     job->lost_bytes += bytes;
     job->connection = connection;
+    return true;
 }
 
 static r2_lane_t *lane_of(const job_t *job, uint32_t lane)
@@ -318,6 +324,68 @@ static void silent_lanes_come_in_doubt(void **state)
     finish(&job);
 }
 
+/* What cannot be noted is told again, and the operation is not over before. */
+static void what_is_lost_waits_for_memory(void **state)
+{
+    job_t job;
+
+    (void) state;
+    open_lanes(&job, DOMAIN);
+    assert_int_equal(start(&job, true, BYTES), R2_IN_PROGRESS);
+    job.no_memory = true;
+    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+        r2_lane_fence(lane_of(&job, i), R2_ERR_LANE_DOWN, true);
+    }
+    for (uint32_t i = 0; i < 5; ++i) {
+        r2_net_progress(&job.stub->net);
+        job.stub->time_ns += MS;
+    }
+    assert_int_equal(job.done, 0);
+    assert_int_equal(job.stub->counters.direct_lost_bytes, 0);
+    job.no_memory = false;
+    r2_net_progress(&job.stub->net);
+    assert_int_equal(job.done, 1);
+    assert_int_equal(job.stub->counters.direct_lost_bytes, BYTES);
+    finish(&job);
+}
+
+/* A lane that is added in the middle has no pieces. */
+static void relays_have_no_part(void **state)
+{
+    r2_lane_t *relay;
+    job_t job;
+
+    (void) state;
+    open_lanes(&job, DOMAIN);
+    assert_int_equal(start(&job, false, BYTES), R2_IN_PROGRESS);
+    relay = r2_relay_lane(job.stub->link);
+    assert_non_null(relay);
+    assert_true(relay->idx * R2_DIRECT_PIECES >= job.stub->link->directs->count);
+    relay->conn = lane_of(&job, 0)->conn; /* as one that is up */
+    r2_direct_progress(job.stub->link);
+    relay->conn = NULL;
+    for (uint32_t i = 0; 0 == job.done && i < 100; ++i) {
+        complete(&job, R2_OK);
+    }
+    assert_int_equal(job.done, 1);
+    assert_int_equal(job.lost, 0);
+    finish(&job);
+}
+
+/* The peer is given up: what it may still write to us does not land, though we ask for nothing. */
+static void who_is_given_up_writes_no_more(void **state)
+{
+    job_t job;
+
+    (void) state;
+    open_lanes(&job, DOMAIN);
+    r2_link_gone(job.stub->link);
+    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+        assert_null(lane_of(&job, i)->conn);
+    }
+    finish(&job);
+}
+
 /* The peer is gone: our memory is free again, and nothing is left. */
 static void a_link_that_breaks_ends_all(void **state)
 {
@@ -362,6 +430,9 @@ int main(void)
         cmocka_unit_test(stale_keys_are_refused),
         cmocka_unit_test(a_fence_closes_one_connection),
         cmocka_unit_test(silent_lanes_come_in_doubt),
+        cmocka_unit_test(what_is_lost_waits_for_memory),
+        cmocka_unit_test(relays_have_no_part),
+        cmocka_unit_test(who_is_given_up_writes_no_more),
         cmocka_unit_test(a_link_that_breaks_ends_all),
         cmocka_unit_test(withdrawn_ones_are_silent),
     };

@@ -49,6 +49,8 @@ void test_landing(void **state)
         assert_int_equal(side.landed, side.landings);
         /* in small portions all long ones with odd numbers do; some others were read at once */
         assert_in_range(side.landings, portions[i] <= 4096 ? 5 : 1, 5);
+        /* and the others' data are moved to where they suit every type */
+        assert_in_range(side.aligned, portions[i] <= 4096 ? 7 : 1, 7);
         close(fd);
         assert_true(progress_until(&side, NULL, &side.failed, 1));
         side_close(&side);
@@ -123,6 +125,7 @@ void test_landing_off(void **state)
         assert_true(progress_until(&side, NULL, &side.received, 2));
         assert_int_equal(side.wrong, 0);
         assert_int_equal(side.landed, 0);
+        assert_int_equal(side.aligned, 1);
         for (size_t at = 0; at < DATA_MAX; ++at) {
             assert_int_equal(memory[at], 'm');
         }

@@ -39,6 +39,7 @@ static void on_received(void *arg, const void *header, size_t header_bytes, cons
         ++side->wrong;
     }
     side->landed += NULL != data && data == side->landing;
+    side->aligned += data_bytes >= 50000 && 0 == (uintptr_t) data % 64;
     ++side->received;
     side->last = h.number;
     side->owed += side->echo;

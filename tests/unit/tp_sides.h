@@ -49,6 +49,7 @@ typedef struct side {
     void *failed_arg;
     char *landing;             /* where data of odd packets land; NULL: nowhere */
     uint32_t landings, landed; /* packets that began to land there, and that were told so */
+    uint32_t aligned;          /* long packets whose data suited every type of a processor */
     bool echo;                 /* answers each packet */
     uint32_t owed;             /* answers to send */
 } side_t;
