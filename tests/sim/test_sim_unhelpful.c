@@ -292,7 +292,7 @@ static void call_without_memory(void **state)
 static void no_memory_for_lanes(void **state)
 {
     scenario_result_t result = run("hosts 2; coll allreduce i64 800 times=2; expect any;"
-                                   "at 0ms memory r1 100.0 4096");
+                                   "at 0ms memory r1 100.0 2048");
 
     (void) state;
     assert_true(result.errors >= 2);
