@@ -136,7 +136,6 @@ r2_pmix_request_t *r2_pmix_request_get(r2_pmix_asked_t *asked, const pmix_proc_t
                                        const char *name, const char *directive)
 {
     r2_pmix_request_t *request = r2_pmix_asked_take(asked, proc, name, directive);
-
     uint32_t patience = R2_PMIX_PATIENCE;
 
     if (NULL != request && r2_pmix_request_is_stale(request)) {
