@@ -196,7 +196,7 @@ static r2_status_t r2_pair_note_late(r2_oob_pair_t *oob, uint32_t rank, r2_statu
 }
 
 /* A server that is late is waited for, unless it is known otherwise that the job has ended, or is
- * none of its own. */
+ * none of its own. A job some of whose processes are dead goes on. */
 static r2_status_t r2_pair_open_other(r2_oob_pair_t *oob, const char *other)
 {
     r2_status_t known, status = r2_pmix_job_open(other, &oob->other);
@@ -205,7 +205,7 @@ static r2_status_t r2_pair_open_other(r2_oob_pair_t *oob, const char *other)
         if (r2_pair_has_ended(oob)) {
             return R2_ERR_PEER_GONE;
         }
-        known = r2_pmix_ask_after(&oob->other, 0);
+        known = r2_pmix_ask_after(&oob->other, PMIX_RANK_WILDCARD);
         if (R2_ERR_PEER_GONE == known || R2_ERR_NOT_FOUND == known) {
             return known;
         }

@@ -191,6 +191,9 @@ static r2_status_t r2_pmix_state_of(const pmix_info_t *info, size_t count, uint3
     if (NULL == table || PMIX_PROC_INFO != table->type) {
         return R2_ERR_UNSUPPORTED;
     }
+    if (PMIX_RANK_WILDCARD == rank) {
+        return R2_OK; /* whoever of the job is dead: it is known */
+    }
     for (size_t i = 0; NULL == row && i < table->size; ++i) {
         const pmix_proc_info_t *at = (const pmix_proc_info_t *) table->array + i;
 

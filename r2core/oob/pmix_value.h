@@ -42,6 +42,7 @@ bool r2_pmix_is_local(const r2_pmix_job_t *job, uint32_t rank);
  * Whether a process of another job lives, by this host's server. Of processes of other hosts it
  * may know that they were started.
  * @param job whose name space is set.
+ * @param rank PMIX_RANK_WILDCARD: whether this launcher knows the job, whoever of it is dead.
  * @return R2_OK: it does; R2_ERR_PEER_GONE: it is dead, or its job has ended; R2_ERR_NOT_FOUND:
  * this launcher does not know the job, and did not start it: it may live under another one;
  * R2_ERR_AGAIN: none of these, as of a process that is about to end; R2_ERR_UNSUPPORTED: this

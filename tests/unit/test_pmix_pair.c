@@ -136,6 +136,19 @@ static void test_job_that_is_forgotten_has_ended(void **state)
     assert_int_equal(pmix_stub.tables, 1);
 }
 
+/* Who is dead in it does not matter to those that live. */
+static void test_job_with_a_dead_process_is_waited_for(void **state)
+{
+    r2_oob_t oob;
+
+    (void) state;
+    t_silent = 5;
+    t_state = PMIX_PROC_STATE_ABORTED_BY_SIG;
+    assert_int_equal(t_create(T_OTHER, &oob), R2_OK);
+    assert_int_equal(pmix_stub.tables, 5);
+    r2_oob_pair_destroy(&oob);
+}
+
 /* Both do without r2. */
 static void test_job_of_another_launcher(void **state)
 {
@@ -280,6 +293,7 @@ int main(void)
         T(test_meets),
         T(test_late_launcher_is_told_once),
         T(test_job_that_is_forgotten_has_ended),
+        T(test_job_with_a_dead_process_is_waited_for),
         T(test_job_of_another_launcher),
         T(test_job_that_ends_meanwhile),
         T(test_process_that_published_nothing),

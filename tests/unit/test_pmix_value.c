@@ -266,6 +266,23 @@ static void test_states(void **state)
     r2_pmix_job_close(&t_job);
 }
 
+/* A job of which somebody is dead is one that the launcher knows. */
+static void test_job_with_a_dead_process(void **state)
+{
+    (void) state;
+    t_open();
+    pmix_stub.meanwhile = t_answer_table;
+    t_row = 0;
+    t_state = PMIX_PROC_STATE_ABORTED_BY_SIG;
+    t_table_rc = PMIX_SUCCESS;
+    assert_int_equal(r2_pmix_ask_after(&t_job, PMIX_RANK_WILDCARD), R2_OK);
+    t_table_rc = PMIX_ERR_TIMEOUT;
+    assert_int_equal(r2_pmix_ask_after(&t_job, PMIX_RANK_WILDCARD), R2_ERR_UNSUPPORTED);
+    t_table_rc = PMIX_ERR_NOT_FOUND;
+    assert_int_equal(r2_pmix_ask_after(&t_job, PMIX_RANK_WILDCARD), R2_ERR_PEER_GONE);
+    r2_pmix_job_close(&t_job);
+}
+
 /* Only who started a job, and does not know it any more, knows that it has ended. */
 static void test_jobs_that_are_not_known(void **state)
 {
@@ -355,6 +372,7 @@ int main(void)
         T(test_two_wait),
         T(test_table),
         T(test_states),
+        T(test_job_with_a_dead_process),
         T(test_jobs_that_are_not_known),
         T(test_silence_about_who_lives),
         T(test_who_lived_is_asked_anew),
