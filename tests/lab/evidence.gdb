@@ -40,4 +40,5 @@ while $module
 end
 print r2_ulfm_gone
 print r2_ulfm_gone_us
+print r2_ulfm_ask_us
 echo that is all of r2\n

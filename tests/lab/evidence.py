@@ -96,7 +96,9 @@ def take(lab, folder, shows=()):
 
 class Job:
     """A command that runs a job on a lab, watched: one that has not ended in time leaves evidence
-    in a folder of its own, and ends. The folder of one that was right goes (done())."""
+    in a folder of its own, and ends. The folder of one that was right goes (done()). Ranks are
+    stopped for their stacks, so the second stacks, and events since the first ones, may show
+    time-outs that the stopping made."""
 
     def __init__(self, lab, title, parent):
         os.makedirs(parent, exist_ok=True)
@@ -116,6 +118,7 @@ class Job:
                     child.send_signal(signal.SIGTERM)
                     if not self.ends(child, END_LIMIT_S):
                         child.kill()
+                        send(members(self.lab), signal.SIGKILL)
         with open(path, encoding="utf-8", errors="replace") as said:
             text = said.read()
         if hung:
