@@ -108,6 +108,8 @@ def test_evidence():
         play("stand", "barrier", limit_s=STAND_S)
     except Hung as error:
         folder = re.search("evidence in (.*)", str(error)).group(1)
+    else:
+        raise AssertionError("a job one of whose ranks never comes has ended within %d s" % STAND_S)
     kept = {}
     for name in os.listdir(folder):
         with open(folder + "/" + name, encoding="utf-8", errors="replace") as file:
