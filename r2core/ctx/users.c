@@ -168,7 +168,7 @@ bool r2_ctx_is_gone(r2_ctx_t *ctx, uint32_t rank)
     return gone;
 }
 
-void r2_ctx_ask_after_lost(r2_ctx_t *ctx)
+void r2_ctx_ask_after_lost(r2_ctx_t *ctx, uint64_t pause_ns)
 {
     r2_links_t links;
     r2_link_t *link;
@@ -180,7 +180,9 @@ void r2_ctx_ask_after_lost(r2_ctx_t *ctx)
     ctx->core.net.now_ns = r2_now_ns(ctx->core.clock);
     links = r2_core_links(&ctx->core, 0);
     while (NULL != (link = r2_links_next(&links))) {
-        (void) r2_link_ask_after(link);
+        if (r2_link_may_ask(link, pause_ns)) {
+            (void) r2_link_ask_after(link);
+        }
     }
     r2_core_leave(&ctx->core);
 }

@@ -39,6 +39,9 @@ typedef void (*r2_link_arrived_fn_t)(void *arg, uint64_t bytes);
  */
 #define R2_LINK_OWN_KEYS (R2_LINK_UNEXPECTED_KEY - 1)
 
+/** From the last word of a peer whose lanes rest, to a question that opens one. */
+#define R2_ASK_RESTING_NS (5 * R2_NS_PER_S)
+
 /** Unexpected messages whose receive is not posted yet. */
 typedef enum r2_unexpected {
     R2_UNEXPECTED_NONE,
@@ -240,6 +243,12 @@ bool r2_link_is_left(const r2_link_t *link);
  * for from now on; R2_OK: a lane works.
  */
 r2_status_t r2_link_ask_after(r2_link_t *link);
+/**
+ * Is it time to ask after a peer that nothing is sent to, since it was asked after so long ago?
+ * Where lanes rest for want of descriptors a question opens one: those are asked after at least
+ * R2_ASK_RESTING_NS after the peer was heard, or asked after.
+ */
+bool r2_link_may_ask(const r2_link_t *link, uint64_t pause_ns);
 /** Says so in the net's error text. @return R2_ERR_PEER_GONE. */
 r2_status_t r2_link_has_left(const r2_link_t *link);
 /** Says in the net's error text that the peer makes other calls. @return R2_ERR_PLAN_MISMATCH. */

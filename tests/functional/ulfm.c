@@ -12,6 +12,7 @@
  *   ulfm absent CALL           as root, and rank 0 does not come to agree: it dies when all that
  *                              the others have sent it has arrived, so that nobody waits for it
  *                              but in the agreement
+ *   ulfm first CALL            as absent, and nobody has died before
  *   ulfm revoke CALL           nobody dies: rank 0 revokes while the others are in CALL
  *   ulfm stand CALL            nobody dies, and rank 0 never comes to the first CALL: the job
  *                              stands still, for who looks for the evidence of that
@@ -109,7 +110,7 @@ static bool is(const char *name)
 /* How many die in the first call. */
 static int victims(void)
 {
-    return is("revoke") ? 0 : is("two") ? 2 : 1;
+    return is("revoke") || is("first") ? 0 : is("two") ? 2 : 1;
 }
 
 /* ---- the error */
@@ -214,7 +215,7 @@ static void reduce_exactly(MPI_Comm rest)
 
 static bool root_dies(void)
 {
-    return is("root") || is("absent");
+    return is("root") || is("absent") || is("first");
 }
 
 /* Who dies while the others agree; -1: nobody. */
@@ -228,10 +229,12 @@ static void agree(void)
 {
     int flag = 0x7fff & ~(1 << (me % 8)), rc;
 
-    if (dies_agreeing() == me) {
+    if (is("first") && 0 == me) {
+        die_at(die_s);
+    } else if (dies_agreeing() == me) {
         die_at(now_s() + 1e-3 * (is("absent") ? ABSENT_MS : getpid() % 5));
     }
-    while (is("absent") && 0 == me) {
+    while ((is("absent") || is("first")) && 0 == me) {
         MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE); /* progress */
     }
     rc = class_of(MPIX_Comm_agree(MPI_COMM_WORLD, &flag));
@@ -239,7 +242,7 @@ static void agree(void)
         pause();
     }
     expect(MPI_SUCCESS == rc || MPI_ERR_PROC_FAILED == rc, "agree", rc);
-    for (int r = root_dies(); r < size - (root_dies() ? 1 : 2); ++r) {
+    for (int r = root_dies(); r < size - (root_dies() ? victims() : 2); ++r) {
         expect(0 == (flag & (1 << (r % 8))), "agreed without", r);
     }
     counts[0] = flag;
@@ -288,26 +291,13 @@ static int shrink(int dead)
     return left;
 }
 
-static void play(call_t call, int n)
+/* Calls fail, and the communicator is revoked. @return ms from the death to the error. */
+static double fail(call_t call, int n)
 {
-    const int dead = victims(), wanted = 0 == dead ? MPI_ERR_REVOKED : MPI_ERR_PROC_FAILED;
-    double at_s = now_s(), took_ms;
-    int class, revoked = 0, left;
+    const int wanted = 0 == victims() ? MPI_ERR_REVOKED : MPI_ERR_PROC_FAILED;
+    double took_ms;
+    int class, revoked = 0;
 
-    (void) r2_collectives();
-    step = "the first call";
-    while (is("stand") && 0 == me) {
-        pause();
-    }
-    (void) call(n, MPI_COMM_WORLD); /* lanes are open */
-    step = "the exchange of the time";
-    at_s = now_s();
-    class = class_of(MPI_Allreduce(&at_s, &die_s, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
-    expect(MPI_SUCCESS == class, "the time of death", class); /* too late for DIE_MS */
-    die_s += 1e-3 * (DIE_MS + DIE_MS_PER_RANK * size);
-    if (me >= size - dead) {
-        play_victim(call, n);
-    }
     step = "calls";
     class = until_error(call, n);
     step = "failure_ack";
@@ -327,8 +317,39 @@ static void play(call_t call, int n)
     expect(MPI_ERR_REVOKED == class, "a later call", class);
     MPIX_Comm_is_revoked(MPI_COMM_WORLD, &revoked);
     expect(revoked, "is not revoked", 0);
+    return took_ms;
+}
+
+static void play(call_t call, int n)
+{
+    const int dead = victims();
+    double at_s = now_s(), took_ms = 0;
+    int class, left;
+
+    (void) r2_collectives();
+    step = "the first call";
+    while (is("stand") && 0 == me) {
+        pause();
+    }
+    (void) call(n, MPI_COMM_WORLD); /* lanes are open */
+    step = "the exchange of the time";
+    at_s = now_s();
+    class = class_of(MPI_Allreduce(&at_s, &die_s, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
+    expect(MPI_SUCCESS == class, "the time of death", class); /* too late for DIE_MS */
+    die_s += 1e-3 * (DIE_MS + DIE_MS_PER_RANK * size + (is("first") ? ABSENT_MS : 0));
+    if (me >= size - dead) {
+        play_victim(call, n);
+    }
+    if (!is("first")) {
+        took_ms = fail(call, n);
+    }
     step = "agree";
     agree();
+    if (is("first")) {
+        took_ms = 1e3 * (now_s() - die_s);
+        expect(took_ms >= 0 && took_ms < 1e3 * LIMIT_S, "agreed after ms", (int) took_ms);
+        acknowledge(MPI_ERR_PROC_FAILED);
+    }
     step = "shrink";
     left = shrink(dead + (dies_agreeing() >= 0 || is("shrink")));
     printf("rank %d: %s %s: %.1f ms, left %d, %s, %d wrong\n", me, what, call_name, took_ms, left,

@@ -95,6 +95,11 @@ def test_absent():
     return plays("absent", CALLS[2::3] if LONG else ("allreduce",), (4, 8), UNHEARD)
 
 
+def test_first():
+    """nor does it, rank 0 dies before it agrees, and it is the first to die"""
+    return plays("first", CALLS[2::3] if LONG else ("allreduce",), (4, 8), UNHEARD)
+
+
 def test_starved():
     """nor does it, and who waits for it is not scheduled: the error comes with r2's word"""
     return plays("in", CALLS[::4] if LONG else ("allreduce", "ialltoall"), (4,), STARVED)
@@ -129,8 +134,8 @@ def main():
     """Raises the lab, runs all tests, or those that are named."""
     names = [word for word in sys.argv[1:] if not word.startswith("-")]
     tests = [test_in, test_before, test_after, test_two, test_shrink, test_agree, test_root,
-             test_revoke, test_many, test_dead_rail, test_unheard, test_absent, test_starved,
-             test_evidence]
+             test_revoke, test_many, test_dead_rail, test_unheard, test_absent, test_first,
+             test_starved, test_evidence]
     tests = [globals()["test_" + name] for name in names] or tests
     why_not = raise_lab()
     if why_not:

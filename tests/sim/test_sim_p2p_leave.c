@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include "link/state.h"
 #include "p2p_world.h"
 
 /* Node 0 leaves, and ends when it may. */
@@ -131,6 +132,63 @@ static void test_ask_after(void **state)
     t_world_free(world);
 }
 
+/* Asks after all that are lost each millisecond, for so long, or until node 2 is known to be gone. */
+static void t_ask_after_lost(t_world_t *world, uint64_t pause_ns, uint64_t for_ns)
+{
+    const r2_link_t *link = world->nodes[1].ctx->core.net.links[2];
+    const uint64_t limit_ns = r2_sim_now_ns(world->sim) + for_ns;
+
+    while (R2_OK == r2_link_broken(link) && r2_sim_now_ns(world->sim) < limit_ns) {
+        t_run_without(world, 2, R2_NS_PER_MS);
+        r2_ctx_ask_after_lost(world->nodes[1].ctx, pause_ns);
+    }
+}
+
+/*
+ * A peer ends when all that it was sent is acknowledged: nobody hears of it who does not ask. The
+ * first question is asked at once, the next ones after a pause; and one that would open a lane that
+ * rests has to wait for seconds.
+ */
+static void test_ask_after_lost(void **state)
+{
+    t_world_t *world = t_world_new(52);
+    t_node_t *nodes = world->nodes;
+    r2_net_t *net = &nodes[1].ctx->core.net;
+    r2_link_t *link;
+    uint64_t asked_ns;
+
+    (void) state;
+    t_send_bytes(&nodes[1], 2, 3000);
+    t_run_without(world, T_NODES, 200 * R2_NS_PER_MS);
+    link = net->links[2];
+    t_ask_after_lost(world, 0, 10 * R2_NS_PER_MS);
+    assert_true(0 == link->path.inquired_ns); /* a lane works */
+    r2_sim_kill(world->sim, 2);
+    nodes[2].away_until_ns = R2_NEVER_NS;
+    t_run_without(world, 2, 3 * R2_NS_PER_S);
+    assert_int_equal(r2_link_broken(link), R2_OK);
+    r2_ctx_ask_after_lost(nodes[1].ctx, R2_NS_PER_S);
+    asked_ns = link->path.inquired_ns;
+    assert_true(asked_ns > 0);
+    t_ask_after_lost(world, R2_NS_PER_S, 2 * R2_NS_PER_MS);
+    assert_true(asked_ns == link->path.inquired_ns);
+    t_ask_after_lost(world, R2_NS_PER_S, T_LIMIT_NS);
+    assert_int_equal(r2_link_broken(link), R2_ERR_PEER_GONE);
+
+    link->lanes[0].state = R2_LANE_RESTING;
+    link->path.inquired_ns = 0;
+    link->path.last_rx_ns = net->now_ns;
+    assert_false(r2_link_may_ask(link, R2_NS_PER_MS));
+    net->now_ns += R2_ASK_RESTING_NS;
+    assert_true(r2_link_may_ask(link, R2_NS_PER_MS));
+    link->path.inquired_ns = net->now_ns - R2_NS_PER_S;
+    assert_false(r2_link_may_ask(link, R2_NS_PER_MS));
+    link->lanes[0].state = R2_LANE_DOWN;
+    assert_true(r2_link_may_ask(link, R2_NS_PER_MS));
+    net->now_ns -= R2_ASK_RESTING_NS;
+    t_world_free(world);
+}
+
 static const r2_oob_ops_t *t_next;
 static unsigned t_asked;
 
@@ -179,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_leave_stopped),
         cmocka_unit_test(test_ask_after),
+        cmocka_unit_test(test_ask_after_lost),
         cmocka_unit_test(test_published_is_asked_once),
     };
 

@@ -90,9 +90,15 @@ R2_EXPORT r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user);
 
 /** How many processes of the job are known to be gone. Only grows. Any thread; cheap. */
 R2_EXPORT uint32_t r2_ctx_gone_count(const r2_ctx_t *ctx);
-/** Asks after each process that was talked to and no lane to which works: who is gone is known so,
- * though nobody has anything to send to it. Any thread; to be repeated: a question is given up. */
-R2_EXPORT void r2_ctx_ask_after_lost(r2_ctx_t *ctx);
+/**
+ * Asks after each process that was talked to and no lane to which works. Who has ended while its
+ * host runs is known to be gone so, though nobody has anything to send to it: the host refuses for
+ * it. Of a host that is silent (no power, no path) nothing becomes known so, however often it is
+ * asked. Any thread; to be repeated: a question is given up, and lanes are lost.
+ * @param pause_ns from one question after the same process to the next, if it is not heard
+ * meanwhile. Who has no lane for want of descriptors is asked after seconds after it was heard.
+ */
+R2_EXPORT void r2_ctx_ask_after_lost(r2_ctx_t *ctx, uint64_t pause_ns);
 /** Is this one among them, and not heard by this process? @param rank in the job. Any thread. */
 R2_EXPORT bool r2_ctx_is_gone(r2_ctx_t *ctx, uint32_t rank);
 

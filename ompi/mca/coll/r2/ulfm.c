@@ -28,8 +28,11 @@
 #    define R2_ULFM_WORD_US 500000u
 /* For how long the launcher may tell of a death before r2 does. */
 #    define R2_ULFM_OWN_WORD_US 200000u
-/* Between two questions after those that have lost their lanes. */
+/* Between two looks at who has lost its lanes: whoever is found then is asked after at once... */
 #    define R2_ULFM_ASK_US 200000u
+/* ... and again after this part of the time since something failed last, up to a limit. */
+#    define R2_ULFM_ASK_PART    8u
+#    define R2_ULFM_ASK_MOST_US 5000000u
 
 static pthread_mutex_t r2_ulfm_lock = PTHREAD_MUTEX_INITIALIZER;
 static mca_coll_r2_module_t *r2_ulfm_modules; /* r2_ulfm_lock: those without a mark */
@@ -37,7 +40,8 @@ static mca_coll_r2_parked_t *r2_ulfm_parked;  /* r2_ulfm_lock */
 static _Atomic uint64_t r2_ulfm_next_us;      /* of the next look */
 static uint32_t r2_ulfm_gone;                 /* r2_ulfm_lock: processes that r2 knows to be gone */
 static uint64_t r2_ulfm_gone_us;              /* r2_ulfm_lock: since when; 0: Open MPI knows all */
-static uint64_t r2_ulfm_ask_us; /* r2_ulfm_lock: of the next question; 0: nothing has failed yet */
+static uint64_t r2_ulfm_ask_us;               /* r2_ulfm_lock: of the next look at who is lost */
+static uint64_t r2_ulfm_news_us; /* r2_ulfm_lock: when something failed last; 0: nothing has */
 
 /* Where messages of Open MPI's agreement go: a star is 3 in its code, though its help says 2, which
  * is a chain. */
@@ -129,7 +133,7 @@ static void r2_ulfm_look_at_modules(uint64_t now_us)
         if (R2_OK != status) {
             r2_ulfm_remove(module);
             r2_coll_refuse(module->r2, status);
-            r2_ulfm_ask_us = 0 == r2_ulfm_ask_us ? now_us : r2_ulfm_ask_us;
+            r2_ulfm_news_us = now_us;
         }
     }
 }
@@ -143,6 +147,7 @@ static bool r2_ulfm_is_due(uint64_t now_us)
 
     if (gone != r2_ulfm_gone) {
         r2_ulfm_gone = gone;
+        r2_ulfm_news_us = now_us;
         r2_ulfm_gone_us = 0 == r2_ulfm_gone_us ? now_us : r2_ulfm_gone_us;
     }
     if (0 == r2_ulfm_gone_us || now_us - r2_ulfm_gone_us < R2_ULFM_OWN_WORD_US) {
@@ -152,16 +157,27 @@ static bool r2_ulfm_is_due(uint64_t now_us)
     return true;
 }
 
-/* r2_ulfm_lock. Once something has failed the application may be in Open MPI's agreement, where all
- * wait for one that died with everything acknowledged that it was sent: r2 asks after nobody who is
- * owed nothing, so it is made to. */
+/* r2_ulfm_lock. The application may be in Open MPI's agreement at any time, where all wait for one
+ * that died with everything acknowledged that it was sent: r2 asks after nobody who is owed nothing,
+ * so it is made to. */
 static bool r2_ulfm_is_to_ask(uint64_t now_us)
 {
-    if (0 == r2_ulfm_ask_us || now_us < r2_ulfm_ask_us) {
+    if (now_us < r2_ulfm_ask_us) {
         return false;
     }
     r2_ulfm_ask_us = now_us + R2_ULFM_ASK_US;
     return true;
+}
+
+/* r2_ulfm_lock. Until the next question after somebody of whom nothing was heard since the last. */
+static uint64_t r2_ulfm_pause_us(uint64_t now_us)
+{
+    const uint64_t pause_us = (now_us - r2_ulfm_news_us) / R2_ULFM_ASK_PART;
+
+    if (pause_us < R2_ULFM_ASK_US) {
+        return R2_ULFM_ASK_US;
+    }
+    return pause_us < R2_ULFM_ASK_MOST_US ? pause_us : R2_ULFM_ASK_MOST_US;
 }
 
 /*
@@ -282,7 +298,7 @@ static mca_coll_r2_parked_t *r2_ulfm_take_told(void)
 void mca_coll_r2_ulfm_look(void)
 {
     mca_coll_r2_parked_t *told, *next;
-    uint64_t now_us;
+    uint64_t now_us, pause_us;
     bool due, ask;
 
     if (!ompi_ftmpi_enabled) {
@@ -298,6 +314,7 @@ void mca_coll_r2_ulfm_look(void)
     told = r2_ulfm_take_told();
     due = r2_ulfm_is_due(now_us);
     ask = r2_ulfm_is_to_ask(now_us);
+    pause_us = r2_ulfm_pause_us(now_us);
     for (next = told; NULL != next && !due; next = next->next) {
         due = r2_ulfm_is_unheard(next->module, next->status);
     }
@@ -306,7 +323,7 @@ void mca_coll_r2_ulfm_look(void)
         r2_ulfm_tell_all(now_us);
     }
     if (ask) {
-        r2_ctx_ask_after_lost(mca_coll_r2_component.ctx);
+        r2_ctx_ask_after_lost(mca_coll_r2_component.ctx, 1000 * pause_us);
     }
     for (; NULL != told; told = next) {
         next = told->next; /* the request is another's as soon as it is complete */
