@@ -31,7 +31,9 @@ typedef struct r2_pair_blob {
     void *data; /* owned; NULL: not kept */
     size_t bytes;
     bool lacked;        /* it was asked for */
-    uint32_t unwritten; /* times that the launcher had nothing for this job; atomic */
+    uint32_t unwritten; /* times that the launcher had nothing for this job, since... */
+    uint32_t table;     /* ... this table of who lives; both atomic */
+    bool dead;          /* by the newest table; atomic */
 } r2_pair_blob_t;
 
 /** The instance. What is kept belongs to the engine lock of the context; the rest is constant, but
@@ -45,6 +47,7 @@ typedef struct r2_oob_pair {
     bool have_key;
     bool lacks;            /* some blob was lacked; atomic */
     bool ended;            /* the other job; atomic */
+    uint32_t tables;       /* asked for because of silent processes; atomic */
     bool said;             /* the user was told that the launcher is late; atomic */
     const r2_log_t *log;   /* borrowed: outlives this */
     char server[256];      /* its name */
@@ -295,19 +298,56 @@ static r2_status_t r2_pair_has_nothing(r2_oob_pair_t *pair, uint32_t rank)
 }
 
 /* Between two of such answers the asker pauses for some milliseconds, and the table is of all
- * processes of the job. */
+ * processes of the job: it is asked for when somebody was silent so often since the last one. */
 #define R2_PAIR_ASKS_AFTER 256
+
+static bool r2_pair_is_due(r2_oob_pair_t *pair, uint32_t rank, r2_status_t status)
+{
+    r2_pair_blob_t *blob = &pair->blobs[rank];
+    const uint32_t tables = __atomic_load_n(&pair->tables, __ATOMIC_RELAXED);
+
+    if (R2_ERR_TIMEOUT == status) {
+        return true;
+    }
+    if (tables != __atomic_exchange_n(&blob->table, tables, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&blob->unwritten, 0, __ATOMIC_RELAXED);
+    }
+    return __atomic_add_fetch(&blob->unwritten, 1, __ATOMIC_RELAXED) >= R2_PAIR_ASKS_AFTER;
+}
+
+/* Keeps who is dead: they stay so. */
+static r2_status_t r2_pair_ask_dead(r2_oob_pair_t *pair)
+{
+    const size_t bytes = (pair->other.size + 7) / 8;
+    uint8_t *dead = calloc(1, bytes);
+    r2_status_t status = R2_ERR_NO_MEMORY;
+
+    if (NULL != dead) {
+        __atomic_add_fetch(&pair->tables, 1, __ATOMIC_RELAXED);
+        status = r2_pmix_ask_dead(&pair->other, dead, bytes);
+    }
+    for (uint32_t i = 0; R2_OK == status && i < pair->other.size; ++i) {
+        if (0 != (dead[i / 8] & (1u << (i % 8)))) {
+            __atomic_store_n(&pair->blobs[i].dead, true, __ATOMIC_RELAXED);
+        }
+    }
+    free(dead);
+    return status;
+}
 
 /* Who has said nothing may be dead, while its job goes on: then nothing ever comes. */
 static r2_status_t r2_pair_if_alive(r2_oob_pair_t *pair, uint32_t rank, r2_status_t status)
 {
-    uint32_t *unwritten = &pair->blobs[rank].unwritten;
-    const bool due = R2_ERR_TIMEOUT == status ||
-                     (R2_ERR_NOT_FOUND == status &&
-                      0 == __atomic_add_fetch(unwritten, 1, __ATOMIC_RELAXED) % R2_PAIR_ASKS_AFTER);
+    const bool *dead = &pair->blobs[rank].dead;
 
-    return due && R2_ERR_PEER_GONE == r2_pmix_ask_after(&pair->other, rank) ? R2_ERR_PEER_GONE
-                                                                            : status;
+    if (R2_ERR_TIMEOUT != status && R2_ERR_NOT_FOUND != status) {
+        return status;
+    }
+    if (!__atomic_load_n(dead, __ATOMIC_RELAXED) && r2_pair_is_due(pair, rank, status) &&
+        R2_ERR_PEER_GONE == r2_pair_ask_dead(pair)) {
+        return R2_ERR_PEER_GONE;
+    }
+    return __atomic_load_n(dead, __ATOMIC_RELAXED) ? R2_ERR_PEER_GONE : status;
 }
 
 r2_status_t r2_oob_pair_home(const r2_oob_t *oob, uint32_t rank, void *blob_p, size_t *bytes_p)

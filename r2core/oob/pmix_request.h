@@ -39,7 +39,7 @@ typedef struct r2_pmix_request {
     bool answered;
     bool left; /* nobody waits for it, or will */
     r2_status_t status;
-    size_t bytes;
+    size_t bytes; /* before it is asked: of a list of the dead, how long it may be */
     uint8_t answer[R2_OOB_BLOB_MAX];
     /* what is asked: the library may read it until it answers */
     pmix_proc_t proc;

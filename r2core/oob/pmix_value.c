@@ -202,6 +202,21 @@ static r2_status_t r2_pmix_state_of(const pmix_info_t *info, size_t count, uint3
     return NULL == row ? R2_ERR_AGAIN : r2_pmix_state(row->state);
 }
 
+/** Sets the bits of the dead, as far as there is room. */
+static void r2_pmix_list_dead(const pmix_info_t *info, uint8_t *dead_p, size_t bytes)
+{
+    const pmix_data_array_t *table = info->value.data.darray;
+
+    for (size_t i = 0; i < table->size; ++i) {
+        const pmix_proc_info_t *row = (const pmix_proc_info_t *) table->array + i;
+        const uint32_t rank = row->proc.rank;
+
+        if (rank / 8 < bytes && R2_ERR_PEER_GONE == r2_pmix_state(row->state)) {
+            dead_p[rank / 8] |= (uint8_t) (1u << (rank % 8));
+        }
+    }
+}
+
 /** Called by PMIx's thread: looks and returns. */
 static void r2_pmix_table_answered(pmix_status_t rc, pmix_info_t *info, size_t count, void *arg,
                                    pmix_release_cbfunc_t release, void *release_arg)
@@ -211,6 +226,9 @@ static void r2_pmix_table_answered(pmix_status_t rc, pmix_info_t *info, size_t c
 
     if (PMIX_SUCCESS == rc) {
         status = r2_pmix_state_of(info, count, request->proc.rank);
+        if (R2_OK == status && request->bytes > 0) {
+            r2_pmix_list_dead(info, request->answer, request->bytes);
+        }
     } else if (PMIX_ERR_NOT_FOUND == rc) {
         status = R2_ERR_NOT_FOUND; /* the job */
     }
@@ -241,29 +259,44 @@ static bool r2_pmix_has_started(const char *server, const char *nspace)
     return '@' == server[length] && 0 == strncmp(server, nspace, length + 1);
 }
 
-r2_status_t r2_pmix_ask_after(const r2_pmix_job_t *job, uint32_t rank)
+/** @param list how the question is told from others of the same rank.
+ * @param dead_p [bytes] a bit for each process; written if R2_OK is returned. */
+static r2_status_t r2_pmix_ask_table(const r2_pmix_job_t *job, uint32_t rank, const char *list,
+                                     uint8_t *dead_p, size_t bytes)
 {
     r2_pmix_request_t *request;
     char server[sizeof(pmix_nspace_t)];
     pmix_proc_t proc;
     r2_status_t status;
-    size_t bytes;
 
     if (R2_PMIX_SERVER_CARRIES != r2_pmix_server_find(server, sizeof(server))) {
         return R2_ERR_UNSUPPORTED;
     }
     PMIX_LOAD_PROCID(&proc, job->nspace, rank);
-    request = r2_pmix_request_get(job->asked, &proc, PMIX_QUERY_PROC_TABLE, "");
+    request = r2_pmix_request_get(job->asked, &proc, PMIX_QUERY_PROC_TABLE, list);
     if (NULL == request) {
         return R2_ERR_NO_MEMORY;
     }
-    if (!r2_pmix_request_is_asked(request) && !r2_pmix_table_ask(request)) {
-        r2_pmix_request_drop(request);
-        return R2_ERR_UNSUPPORTED;
+    if (!r2_pmix_request_is_asked(request)) {
+        request->bytes = r2_min(bytes, sizeof(request->answer));
+        if (!r2_pmix_table_ask(request)) {
+            r2_pmix_request_drop(request);
+            return R2_ERR_UNSUPPORTED;
+        }
     }
-    status = r2_pmix_request_wait(job->asked, request, NULL, 0, &bytes);
+    status = r2_pmix_request_wait(job->asked, request, dead_p, bytes, &bytes);
     return R2_ERR_NOT_FOUND == status && r2_pmix_has_started(server, job->nspace) ? R2_ERR_PEER_GONE
                                                                                   : status;
+}
+
+r2_status_t r2_pmix_ask_after(const r2_pmix_job_t *job, uint32_t rank)
+{
+    return r2_pmix_ask_table(job, rank, "", NULL, 0);
+}
+
+r2_status_t r2_pmix_ask_dead(const r2_pmix_job_t *job, uint8_t *dead_p, size_t bytes)
+{
+    return r2_pmix_ask_table(job, PMIX_RANK_WILDCARD, "dead", dead_p, bytes);
 }
 
 static r2_status_t r2_pmix_job_size(const r2_pmix_job_t *job, uint32_t *size_p)

@@ -49,6 +49,12 @@ bool r2_pmix_is_local(const r2_pmix_job_t *job, uint32_t rank);
  * server does not tell; R2_ERR_TIMEOUT, R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_pmix_ask_after(const r2_pmix_job_t *job, uint32_t rank);
+/**
+ * Who of another job is dead, by one table for all.
+ * @param dead_p [bytes] bit r: rank r is; of more than R2_OOB_BLOB_MAX bytes the rest is unchanged.
+ * @return as r2_pmix_ask_after() of PMIX_RANK_WILDCARD; R2_OK: dead_p is written.
+ */
+r2_status_t r2_pmix_ask_dead(const r2_pmix_job_t *job, uint8_t *dead_p, size_t bytes);
 
 /**
  * A value of a process, after the launcher's fence. The fence normally brought it here; if not

@@ -250,6 +250,33 @@ static void test_process_that_dies_in_a_job_that_goes_on(void **state)
     r2_oob_pair_destroy(&oob);
 }
 
+/* A table is of all: it is asked for once for all that are silent, and kept. */
+static void test_one_table_for_all(void **state)
+{
+    enum { ASKS = 256 };
+    uint8_t blob[R2_OOB_BLOB_MAX];
+    size_t bytes;
+    r2_oob_t oob;
+
+    (void) state;
+    assert_int_equal(t_create(T_OTHER, &oob), R2_OK);
+    for (int i = 0; i < 3 * ASKS; ++i) {
+        assert_int_equal(r2_oob_pair_ask(&oob, 0, blob, &bytes), R2_ERR_NOT_FOUND);
+        assert_int_equal(r2_oob_pair_ask(&oob, 1, blob, &bytes), R2_ERR_NOT_FOUND);
+    }
+    assert_int_equal(pmix_stub.tables, 3);
+    t_row = 1;
+    t_state = PMIX_PROC_STATE_ABORTED_BY_SIG;
+    for (int i = 0; i < ASKS; ++i) {
+        assert_int_equal(r2_oob_pair_ask(&oob, 0, blob, &bytes), R2_ERR_NOT_FOUND);
+    }
+    assert_int_equal(pmix_stub.tables, 4);
+    assert_int_equal(r2_oob_pair_ask(&oob, 1, blob, &bytes), R2_ERR_PEER_GONE);
+    assert_int_equal(r2_oob_pair_ask(&oob, 0, blob, &bytes), R2_ERR_NOT_FOUND);
+    assert_int_equal(pmix_stub.tables, 4);
+    r2_oob_pair_destroy(&oob);
+}
+
 /* Of values, but it tells who lives. */
 static void t_answer_tables(void)
 {
@@ -300,6 +327,7 @@ int main(void)
         T(test_silence_about_a_process),
         T(test_process_that_dies_in_a_job_that_goes_on),
         T(test_silence_about_a_dead_process),
+        T(test_one_table_for_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
