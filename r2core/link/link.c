@@ -228,7 +228,7 @@ static r2_status_t r2_net_ask_launcher(r2_net_t *net, uint32_t rank, r2_peer_inf
  * notice of a process without a link has some. */
 r2_status_t r2_net_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p)
 {
-    r2_net_known_t *known = &net->known[rank % R2_NET_KNOWN];
+    r2_net_known_t *known = &net->known[rank % net->known_count];
     r2_status_t status;
 
     if (rank < net->size && NULL != net->links[rank]) {

@@ -197,7 +197,8 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
     r2_pool_init(&net->targets, sizeof(r2_wire_grant_t));
     r2_blocks_init(&net->blocks, R2_NET_KEEP_BYTES);
     net->links = calloc(net->size, sizeof(net->links[0]));
-    net->known = calloc(R2_NET_KNOWN, sizeof(net->known[0]));
+    net->known_count = (uint32_t) r2_min(net->size, R2_NET_KNOWN_MAX);
+    net->known = calloc(net->known_count, sizeof(net->known[0]));
     if (NULL == net->links || NULL == net->known) {
         return R2_ERR_NO_MEMORY;
     }
@@ -254,7 +255,7 @@ static void r2_link_free(r2_link_t *link)
 
 static void r2_net_forget_known(r2_net_t *net)
 {
-    for (uint32_t i = 0; NULL != net->known && i < R2_NET_KNOWN; ++i) {
+    for (uint32_t i = 0; NULL != net->known && i < net->known_count; ++i) {
         r2_peer_info_put(&net->known[i].info);
     }
     free(net->known);

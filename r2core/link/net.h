@@ -100,7 +100,7 @@ typedef struct r2_net_extra {
 /* Lanes whose connection ids differ in their low bits, if there are no more: a power of two. */
 #define R2_NET_RECENT 64u
 
-#define R2_NET_KNOWN 64u /* of so many processes it is kept what they published */
+#define R2_NET_KNOWN_MAX 1024u /* of so many processes it is kept what they published */
 
 /** What a process without a link has published, as it was asked for last. */
 typedef struct r2_net_known {
@@ -152,7 +152,8 @@ typedef struct r2_net {
     uint64_t leaving_ns;
     bool ending;                           /* after the final fence: failures are not news */
     struct r2_link **links;                /* owned: by rank, NULL until first use */
-    r2_net_known_t *known;                 /* owned: [R2_NET_KNOWN], by low bits of the rank */
+    r2_net_known_t *known;                 /* owned: [known_count], by the rank's remainder */
+    uint32_t known_count;                  /* of all processes, up to R2_NET_KNOWN_MAX */
     struct r2_link *active;                /* owned list: links that timers must look at */
     struct r2_inbox *inbox;                /* owned; NULL: links within the host have only lanes */
     struct r2_local *locals;               /* borrowed list: links with mailboxes to read */
