@@ -127,6 +127,18 @@ bool r2_idle_is_resting(const r2_link_t *link)
     return false;
 }
 
+bool r2_link_may_ask(const r2_link_t *link, uint64_t pause_ns)
+{
+    const uint64_t now_ns = link->net->now_ns, asked_ns = link->path.inquired_ns;
+
+    if (r2_idle_is_resting(link)) {
+        const uint64_t heard_ns = r2_max(link->path.last_rx_ns, link->path.spoke_ns);
+
+        return now_ns >= r2_max(heard_ns, asked_ns) + r2_max(pause_ns, R2_ASK_RESTING_NS);
+    }
+    return 0 == asked_ns || now_ns >= asked_ns + pause_ns;
+}
+
 bool r2_idle_is_short(const r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {

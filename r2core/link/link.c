@@ -6,7 +6,6 @@
  */
 #include "r2_config.h"
 
-#include "link/idle.h"
 #include "link/state.h"
 
 #include <stdio.h>
@@ -75,18 +74,6 @@ void r2_link_expedite(r2_link_t *link, uint64_t pause_ns)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         link->lanes[i].connect.retry_ns = r2_min(link->lanes[i].connect.retry_ns, soon_ns);
     }
-}
-
-bool r2_link_may_ask(const r2_link_t *link, uint64_t pause_ns)
-{
-    const uint64_t now_ns = link->net->now_ns, asked_ns = link->path.inquired_ns;
-
-    if (r2_idle_is_resting(link)) {
-        const uint64_t heard_ns = r2_max(link->path.last_rx_ns, link->path.spoke_ns);
-
-        return now_ns >= r2_max(heard_ns, asked_ns) + r2_max(pause_ns, R2_ASK_RESTING_NS);
-    }
-    return 0 == asked_ns || now_ns >= asked_ns + pause_ns;
 }
 
 /** Pairs of rails while they are found. */

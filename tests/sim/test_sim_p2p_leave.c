@@ -132,7 +132,7 @@ static void test_ask_after(void **state)
     t_world_free(world);
 }
 
-/* Asks after all that are lost each millisecond, for so long, or until node 2 is known to be gone. */
+/* Asks after all that are lost each millisecond, for so long, or until node 2 is given up. */
 static void t_ask_after_lost(t_world_t *world, uint64_t pause_ns, uint64_t for_ns)
 {
     const r2_link_t *link = world->nodes[1].ctx->core.net.links[2];

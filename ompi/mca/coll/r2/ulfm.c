@@ -158,8 +158,8 @@ static bool r2_ulfm_is_due(uint64_t now_us)
 }
 
 /* r2_ulfm_lock. The application may be in Open MPI's agreement at any time, where all wait for one
- * that died with everything acknowledged that it was sent: r2 asks after nobody who is owed nothing,
- * so it is made to. */
+ * that died with everything acknowledged that it was sent: r2 asks after nobody who is owed
+ * nothing, so it is made to. */
 static bool r2_ulfm_is_to_ask(uint64_t now_us)
 {
     if (now_us < r2_ulfm_ask_us) {
