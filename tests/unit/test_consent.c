@@ -312,6 +312,8 @@ static void members_on_one_host_are_left(void **state)
         t_rank_make(&job, rank, &self);
         self.ctx->core.net.info.host_name = "h";
         self.ctx->core.net.links = calloc(job.size, sizeof(*self.ctx->core.net.links));
+        self.ctx->core.net.known = calloc(1, sizeof(*self.ctx->core.net.known));
+        self.ctx->core.net.known_count = 1;
         self.ctx->have_key = true;
         bytes = r2_peer_info_encode(&self.ctx->core.net.info, blob);
         assert_int_equal(r2_peer_info_decode(blob, bytes, &self.ctx->core.net.info), R2_OK);
@@ -330,6 +332,8 @@ static void members_on_one_host_are_left(void **state)
         r2_hosts_destroy(self.ctx->hosts);
         r2_peer_info_put(&self.ctx->core.net.info);
         pthread_mutex_destroy(&self.ctx->core.lock);
+        r2_peer_info_put(&self.ctx->core.net.known[0].info);
+        free(self.ctx->core.net.known);
         free(self.ctx->core.net.links);
         free(self.ctx);
     }
