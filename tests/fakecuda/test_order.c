@@ -342,6 +342,28 @@ static void a_kernel_without_a_wait_is_told(void **state)
     OK(cuCtxSynchronize());
 }
 
+static void a_module_that_is_unloaded_early_is_told(void **state)
+{
+    uint64_t missing = fakecuda_counter("missing_waits");
+    CUmodule module;
+    CUfunction add;
+
+    (void) state;
+    OK(cuModuleLoadData(&module, add_ptx));
+    OK(cuModuleGetFunction(&add, module, "add"));
+    OK(launch_add(add, memory, other, WORDS, a));
+    OK(cuStreamSynchronize(b)); /* of another stream */
+    OK(cuModuleUnload(module));
+    expect_mistake("missing_waits", missing, "nobody waited for its kernel add");
+    OK(cuStreamSynchronize(a));
+    OK(cuModuleLoadData(&module, add_ptx));
+    OK(cuModuleGetFunction(&add, module, "add"));
+    OK(launch_add(add, memory, other, WORDS, a));
+    OK(cuStreamSynchronize(a));
+    OK(cuModuleUnload(module));
+    expect_none();
+}
+
 /* As with the real driver: only a context that is given up gets rid of it. */
 static void a_kernel_past_the_end_breaks_its_context(void **state)
 {
@@ -411,6 +433,7 @@ int main(void)
         cmocka_unit_test_setup(what_belongs_to_another_context_is_refused, start),
         cmocka_unit_test_setup(kernels_run_as_their_c_form, start),
         cmocka_unit_test_setup(a_kernel_without_a_wait_is_told, start),
+        cmocka_unit_test_setup(a_module_that_is_unloaded_early_is_told, start),
         cmocka_unit_test_setup(a_kernel_past_the_end_breaks_its_context, start),
         cmocka_unit_test_setup(copies_have_the_rate_that_is_set, start),
     };

@@ -17,11 +17,14 @@ enum { TABLES = 16 };
 struct CUmod_st {
     char *text;
     fc_ctx_t *ctx;
+    struct CUfunc_st *functions;
 };
 
 struct CUfunc_st {
+    struct CUfunc_st *next; /* of the same module */
     const fakecuda_kernel_t *kernel;
     fc_ctx_t *ctx;
+    fc_clock_t launched; /* of the newest launch on each stream */
 };
 
 static const fakecuda_kernel_t *tables[TABLES];
@@ -180,6 +183,22 @@ CUresult cuModuleLoadDataEx(CUmodule *module_p, const void *image, unsigned coun
     return load(FC_CALL_cuModuleLoadDataEx, module_p, image);
 }
 
+/* Drivers promise nothing for kernels that still run then. */
+static void check_launches(const struct CUmod_st *module)
+{
+    for (const struct CUfunc_st *function = module->functions; NULL != function;
+         function = function->next) {
+        for (int i = 0; i < FC_STREAMS; ++i) {
+            if (function->launched.seq[i] > fc.host.seq[i]) {
+                fc_mistake(FC_missing_waits,
+                           "a module is unloaded, and nobody waited for its kernel %s on stream %d",
+                           function->kernel->name, i);
+                return;
+            }
+        }
+    }
+}
+
 CUresult cuModuleUnload(CUmodule module)
 {
     CUresult rc = fc_enter(FC_CALL_cuModuleUnload);
@@ -188,6 +207,7 @@ CUresult cuModuleUnload(CUmodule module)
         fc_mistake(FC_wrong_context, "a module of another context is unloaded");
         rc = CUDA_ERROR_INVALID_HANDLE;
     } else if (CUDA_SUCCESS == rc) {
+        check_launches(module);
         free(module->text);
         free(module);
     }
@@ -213,6 +233,8 @@ CUresult cuModuleGetFunction(CUfunction *function_p, CUmodule module, const char
     *function_p = calloc(1, sizeof(**function_p));
     (*function_p)->kernel = kernel;
     (*function_p)->ctx = module->ctx;
+    (*function_p)->next = module->functions;
+    module->functions = *function_p;
     return fc_leave(CUDA_SUCCESS);
 }
 
@@ -312,6 +334,7 @@ static CUresult launch(CUfunction function, const fakecuda_grid_t *grid, fc_stre
     }
     ++fc.counters[FC_launches];
     fc_enqueue(stream, op, spans, count);
+    function->launched.seq[stream->place] = stream->newest;
     return CUDA_SUCCESS;
 }
 
