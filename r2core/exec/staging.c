@@ -33,8 +33,9 @@ static void r2_staging_close(r2_staging_place_t *place)
     for (size_t i = 0; i < r2_array_count(queues) && NULL != queues[i]->stream; ++i) {
         r2_mem_queue_fini(queues[i]);
     }
+    r2_kernels_settle(&place->kernels);
+    r2_mem_rates_fini(&place->rates); /* its launches end before modules go */
     r2_kernels_fini(&place->kernels);
-    r2_mem_rates_fini(&place->rates);
     free(place);
 }
 

@@ -77,6 +77,8 @@ MUTANTS_GPU = [
     ("time-of-measuring-is-not-counted", "exec/staging.c",
      "        staging->counters->gpu_measure_us += measured->spent_ns / R2_NS_PER_US;\n", "",
      RATES),
+    ("modules-go-while-their-kernels-run", "exec/staging.c",
+     "    r2_kernels_settle(&place->kernels);\n", "    r2_kernels_fini(&place->kernels);\n", RATES),
     ("each-op-is-a-launch", "exec/device.c",
      "r2_min(stage->reduce_tail - first, (uint32_t) R2_KERNEL_PIECES)",
      "r2_min(stage->reduce_tail - first, 1u)", DEVICE),

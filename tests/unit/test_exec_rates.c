@@ -207,6 +207,17 @@ static void it_takes_a_limited_time(void **state)
     by_the_gpu(R2_STAGING_USUAL_BYTES);
 }
 
+/* A launch that was given up is under way until the end, and its kernel is there until then. */
+static void what_was_given_up_ends_before_its_kernel_goes(void **state)
+{
+    const uint64_t before = fakecuda_counter("launches");
+
+    (void) state;
+    set("launch_us", "800000");
+    assert_int_equal(measured_from(PATIENT / 4), R2_STAGING_USUAL_BYTES);
+    assert_int_equal(fakecuda_counter("launches") - before, 1);
+}
+
 /* What the driver refuses there is no harm: all is done as with the usual length. */
 static void what_fails_there_leaves_the_usual_length(void **state)
 {
@@ -258,6 +269,7 @@ int main(void)
         T(it_is_measured_once),
         T(a_number_is_no_measurement),
         T(it_takes_a_limited_time),
+        T(what_was_given_up_ends_before_its_kernel_goes),
         T(what_fails_there_leaves_the_usual_length),
         T(a_device_that_breaks_ends_runs),
     };
