@@ -21,23 +21,40 @@ static bool r2_stage_has_long_reduce(const r2_schedule_t *schedule, uint64_t gpu
     return false;
 }
 
+static bool r2_stage_touches(const r2_schedule_t *schedule, r2_buf_t buf)
+{
+    for (uint32_t i = 0; i < schedule->op_count; ++i) {
+        const r2_op_t *op = &schedule->ops[i];
+
+        if (op->bytes > 0 && ((r2_touch_reads_src(op) && buf == op->src.buf) ||
+                              (r2_touch_writes_dst(op) && buf == op->dst.buf))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Both buffers, as far as ops touch them, in memory of one context. Kernels know no elements that
- * are not aligned. @return where. */
-static r2_staging_place_t *r2_stage_one_place(const r2_exec_t *exec, const r2_touch_t *touch)
+ * are not aligned. @return where; NULL: also where both are the processor's. */
+static r2_staging_place_t *r2_stage_one_place(const r2_exec_t *exec)
 {
     const uintptr_t align = r2_kernel_align(exec->args.kernel);
     const uintptr_t starts[] = {(uintptr_t) exec->args.in, (uintptr_t) exec->args.out};
+    const r2_mem_at_t *at = exec->args.at;
     r2_staging_place_t *found = NULL;
 
+    if (r2_mem_traits(at[0].kind)->is_cpus && r2_mem_traits(at[1].kind)->is_cpus) {
+        return NULL;
+    }
     for (uint32_t i = 0; i < R2_TOUCH_SIDES; ++i) {
-        const r2_mem_at_t *at = &exec->args.at[i];
         r2_staging_place_t *place;
 
-        if (0 == touch->sides[i].count) {
+        if (!r2_stage_touches(exec->schedule, 0 == i ? R2_BUF_IN : R2_BUF_OUT)) {
             continue;
         }
-        place =
-            r2_mem_traits(at->kind)->is_cpus ? NULL : r2_staging_place(&exec->engine->staging, at);
+        place = r2_mem_traits(at[i].kind)->is_cpus
+                    ? NULL
+                    : r2_staging_place(&exec->engine->staging, &at[i]);
         if (NULL == place || (NULL != found && place != found) || 0 != starts[i] % align ||
             NULL != exec->args.convertors[i].move) {
             return NULL;
@@ -47,26 +64,18 @@ static r2_staging_place_t *r2_stage_one_place(const r2_exec_t *exec, const r2_to
     return found;
 }
 
-/* Where one of the buffers is; NULL: both are the processor's. */
-static r2_staging_place_t *r2_stage_a_place(const r2_exec_t *exec)
-{
-    const r2_mem_at_t *at = exec->args.at;
-    const uint32_t which = r2_mem_traits(at[1].kind)->is_cpus ? 0 : 1;
-
-    return r2_mem_traits(at[which].kind)->is_cpus
-               ? NULL
-               : r2_staging_place(&exec->engine->staging, &at[which]);
-}
-
 r2_staging_place_t *r2_stage_reducer(r2_exec_t *exec)
 {
     r2_staging_t *staging = &exec->engine->staging;
-    r2_staging_place_t *place = r2_stage_a_place(exec);
-    const r2_touch_t *touch;
+    r2_staging_place_t *place;
     uint64_t from;
 
-    if (NULL == place || R2_KERNEL_NONE == exec->args.kernel ||
+    if (R2_KERNEL_NONE == exec->args.kernel ||
         0 != exec->args.element_bytes % r2_kernel_bytes(exec->args.kernel)) {
+        return NULL;
+    }
+    place = r2_stage_one_place(exec);
+    if (NULL == place) {
         return NULL;
     }
     from = r2_staging_reduce_from(staging, place);
@@ -78,10 +87,9 @@ r2_staging_place_t *r2_stage_reducer(r2_exec_t *exec)
         (void) r2_kernels_ask(&place->kernels, staging->mem, &place->reduces.at, exec->args.kernel);
         return NULL;
     }
-    touch = r2_program_touch(exec->program, from);
-    place = NULL == touch ? NULL : r2_stage_one_place(exec, touch);
-    return NULL != place && r2_kernels_ask(&place->kernels, staging->mem, &place->reduces.at,
-                                           exec->args.kernel)
+    return NULL != r2_program_touch(exec->program, from) &&
+                   r2_kernels_ask(&place->kernels, staging->mem, &place->reduces.at,
+                                  exec->args.kernel)
                ? place
                : NULL;
 }

@@ -194,6 +194,69 @@ static void a_number_is_no_measurement(void **state)
     assert_int_equal(counted.gpu_measure_us, 0);
 }
 
+/* What came is added to what `in` has there. `out` is memory of another context that no op touches,
+ * as where another rank has the result. */
+static void reduce_in(const r2_mem_at_t *at_out)
+{
+    r2_exec_args_t args = sums();
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+    uint32_t op;
+
+    args.at[1] = *at_out;
+    call_count = 0;
+    reduced = 0;
+    r2_schedule_init(&schedule);
+    schedule.scratch_bytes = BYTES;
+    op = add(&schedule, R2_OP_RECV, none, scratch_at(0), BYTES, R2_OP_NONE);
+    op = add(&schedule, R2_OP_REDUCE, in_at(0), scratch_at(0), BYTES, op);
+    add(&schedule, R2_OP_SEND, scratch_at(0), none, BYTES, op);
+    start(&exec, &schedule, &args);
+    arrive(0, 3);
+    run_until_calls(2);
+    for (uint64_t i = 0; i < BYTES; ++i) {
+        assert_int_equal((uint8_t) calls[1].data[i], seen(in)[i] + 3);
+    }
+    complete(1, R2_OK);
+    assert_int_equal(run_until_over(&exec), R2_OK);
+    r2_exec_fini(&exec);
+}
+
+/* Each context is measured by itself: what ops do not touch decides nothing. */
+static void the_place_that_reduces_decides(void **state)
+{
+    r2_staging_place_t *ours = the_place(), *others;
+    r2_mem_at_t at_other;
+    CUdeviceptr memory;
+    CUcontext other;
+
+    (void) state;
+    ours->rates.limit_ns = PATIENT;
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    OK(cuMemAlloc(&memory, BYTES));
+    assert_int_equal(r2_mem_look(&mem, (void *) (uintptr_t) memory, &at_other), R2_OK);
+    assert_int_equal(r2_staging_follow(&engine.staging, &at_other), R2_OK);
+    others = r2_staging_place(&engine.staging, &at_other);
+    assert_ptr_not_equal(ours, others);
+    others->reduce_bytes = BYTES;
+    reduce_in(&at_other);
+    r2_kernels_settle(&ours->kernels);
+    assert_true(atomic_load(&ours->rates.is_done));
+    assert_int_equal(reduced, BYTES);
+    ours->reduce_bytes = BYTES;
+    others->reduce_bytes = R2_DEVICE_NEVER_BYTES;
+    launches = fakecuda_counter("launches");
+    assert_int_equal(r2_staging_follow(&engine.staging, &place), R2_OK);
+    reduce_in(&at_other);
+    assert_int_equal(launched(), 1);
+    ours->reduce_bytes = R2_DEVICE_NEVER_BYTES;
+    others->reduce_bytes = BYTES;
+    reduce_in(&at_other);
+    assert_int_equal(launched(), 1);
+    assert_int_equal(reduced, BYTES);
+    OK(cuCtxSetCurrent(context));
+}
+
 /* What fills the GPU may wait for MPI: who measures gives up, and the usual length is in force. */
 static void it_takes_a_limited_time(void **state)
 {
@@ -268,6 +331,7 @@ int main(void)
         T(slow_copies_are_for_the_gpu),
         T(it_is_measured_once),
         T(a_number_is_no_measurement),
+        T(the_place_that_reduces_decides),
         T(it_takes_a_limited_time),
         T(what_was_given_up_ends_before_its_kernel_goes),
         T(what_fails_there_leaves_the_usual_length),
