@@ -56,6 +56,12 @@ static r2_status_t r2_rates_reduce(r2_mem_rates_t *run, const r2_rates_one_t *on
     return r2_kernels_launch(one->kernels, &run->queue, one->kernel, &pieces, count);
 }
 
+static bool r2_rates_have_time(r2_mem_rates_t *run, uint64_t now_ns)
+{
+    run->measured_ns = now_ns - run->from_ns;
+    return run->measured_ns < run->limit_ns;
+}
+
 /* @return R2_OK; R2_ERR_TIMEOUT: it is still under way; R2_ERR_GPU. */
 static r2_status_t r2_rates_time(r2_mem_rates_t *run, r2_rates_fn_t fn, const r2_rates_one_t *one,
                                  size_t bytes, uint64_t *least_ns)
@@ -63,7 +69,7 @@ static r2_status_t r2_rates_time(r2_mem_rates_t *run, r2_rates_fn_t fn, const r2
     const r2_clock_t *clock = r2_clock_system();
     const uint64_t from_ns = r2_now_ns(clock);
     uint64_t now_ns = from_ns, ticket;
-    r2_status_t status = from_ns < run->until_ns ? fn(run, one, bytes) : R2_ERR_TIMEOUT;
+    r2_status_t status = r2_rates_have_time(run, from_ns) ? fn(run, one, bytes) : R2_ERR_TIMEOUT;
 
     if (R2_OK == status) {
         status = r2_mem_queue_mark(&run->queue, &ticket);
@@ -74,7 +80,7 @@ static r2_status_t r2_rates_time(r2_mem_rates_t *run, r2_rates_fn_t fn, const r2
     do {
         status = r2_mem_queue_test(&run->queue, ticket);
         now_ns = r2_now_ns(clock);
-    } while (R2_IN_PROGRESS == status && now_ns < run->until_ns && 0 == sched_yield());
+    } while (r2_rates_have_time(run, now_ns) && R2_IN_PROGRESS == status && 0 == sched_yield());
     *least_ns =
         R2_OK == status ? r2_min(*least_ns, r2_max(now_ns - from_ns, UINT64_C(1))) : *least_ns;
     return R2_IN_PROGRESS == status ? R2_ERR_TIMEOUT : status;
@@ -168,10 +174,10 @@ void r2_mem_rates_measure(void *arg, const r2_kernels_t *kernels, r2_kernel_t ke
         return;
     }
     run->mem = kernels->mem;
-    run->until_ns = from_ns + run->limit_ns;
     run->queue.at = kernels->at;
     status = r2_rates_take(run, &kernels->at);
     if (R2_OK == status) {
+        run->from_ns = r2_now_ns(r2_clock_system());
         status = r2_rates_all(run, kernels, kernel);
     }
     run->is_known = R2_OK == status;

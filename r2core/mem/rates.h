@@ -18,18 +18,20 @@
 #include "mem/kernels.h"
 #include "r2/device_cost.h"
 
-/* All of it takes no longer, but for one call of the driver. */
+/* All of it takes no longer, but for one call of the driver, and for what it sets up before: streams,
+ * events and memory, of which some drivers need milliseconds. */
 #define R2_MEM_RATES_NS UINT64_C(5000000)
 
-/** Zeros: nothing is measured yet, with no limit. */
+/** Zeros: nothing is measured yet. */
 typedef struct r2_mem_rates {
     uint64_t limit_ns;   /* R2_MEM_RATES_NS */
     atomic_bool is_done; /* what follows does not change any more */
     bool is_known;       /* all that can be measured was */
     /* of copies, kernels, and the processor's sums in pinned memory; zeros are the rest */
     r2_device_rates_t rates;
-    uint64_t spent_ns;
-    uint64_t until_ns;
+    uint64_t from_ns;     /* all is set up */
+    uint64_t measured_ns; /* from then on, until the newest was known to have ended */
+    uint64_t spent_ns;    /* of the thread, all together */
     r2_mem_t *mem; /* borrowed: outlives this; NULL: there is nothing to give back */
     r2_mem_queue_t queue;
     r2_cu_at_t buffers[2]; /* owned */

@@ -9,6 +9,8 @@
 
 #include "exec_sums.h"
 
+#include <time.h>
+
 enum {
     MEASURED = 7,        /* launches: one to warm up, three turns of a short and a long one */
     SHORT = 8192,        /* a piece that is long enough to be measured for */
@@ -194,6 +196,32 @@ static void a_number_is_no_measurement(void **state)
     assert_int_equal(counted.gpu_measure_us, 0);
 }
 
+static void nap(void *arg)
+{
+    const struct timespec time = {.tv_sec = 1, .tv_nsec = 200000000};
+
+    (void) arg;
+    (void) nanosleep(&time, NULL);
+}
+
+/* The limit is that of what is measured: pinning memory waits longer here, for the application. */
+static void setting_up_is_beside_the_limit(void **state)
+{
+    CUstream stream;
+
+    (void) state;
+    (void) the_place();
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuLaunchHostFunc(stream, nap, NULL));
+    set("pin_waits", "1");
+    (void) measured_from(PATIENT);
+    set("pin_waits", "0");
+    assert_true(the_place()->rates.is_known);
+    assert_in_range(the_place()->rates.measured_ns, 1, PATIENT);
+    assert_true(the_place()->rates.spent_ns > PATIENT);
+    OK(cuStreamDestroy(stream));
+}
+
 /* What came is added to what `in` has there. `out` is memory of another context that no op touches,
  * as where another rank has the result. */
 static void reduce_in(const r2_mem_at_t *at_out)
@@ -331,6 +359,7 @@ int main(void)
         T(slow_copies_are_for_the_gpu),
         T(it_is_measured_once),
         T(a_number_is_no_measurement),
+        T(setting_up_is_beside_the_limit),
         T(the_place_that_reduces_decides),
         T(it_takes_a_limited_time),
         T(what_was_given_up_ends_before_its_kernel_goes),
