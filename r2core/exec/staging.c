@@ -130,7 +130,6 @@ uint64_t r2_staging_reduce_from(r2_staging_t *staging, r2_staging_place_t *place
 {
     const r2_mem_rates_t *measured = &place->rates;
     r2_device_rates_t rates;
-    uint64_t from;
 
     if (R2_STAGING_AUTO != place->reduce_bytes || !atomic_load(&measured->is_done)) {
         return place->reduce_bytes;
@@ -138,11 +137,8 @@ uint64_t r2_staging_reduce_from(r2_staging_t *staging, r2_staging_place_t *place
     rates = measured->rates;
     rates.host_reduce_bytes_per_s =
         r2_min(rates.host_reduce_bytes_per_s, staging->host_reduce_bytes_per_s);
-    if (!measured->is_known ||
-        !r2_device_from(&rates, R2_DEVICE_REDUCE_GPU, R2_DEVICE_REDUCE_HOST, &from)) {
-        from = R2_STAGING_USUAL_BYTES;
-    }
-    place->reduce_bytes = r2_max(from, (uint64_t) R2_STAGING_LEAST_BYTES);
+    place->reduce_bytes = r2_device_reduces_from(measured->is_known ? &rates : NULL,
+                                                 measured->measured_ns, measured->limit_ns);
     if (NULL != staging->counters) {
         staging->counters->gpu_measure_us += measured->spent_ns / R2_NS_PER_US;
     }

@@ -36,9 +36,7 @@ struct r2_exec_args;
 #define R2_STAGING_AUTO (UINT64_MAX - 1)
 
 enum {
-    R2_STAGING_ASK_BYTES = 4096,    /* the first REDUCE op of this length has a place measured */
-    R2_STAGING_USUAL_BYTES = 32768, /* where it could not be */
-    R2_STAGING_LEAST_BYTES = 1024   /* shorter ones are the processor's whatever is measured */
+    R2_STAGING_ASK_BYTES = 4096 /* the first REDUCE op of this length has a place measured */
 };
 
 /** Copies to and from the memory of one context, each way in its own order, and reductions. */

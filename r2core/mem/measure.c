@@ -133,20 +133,25 @@ static r2_status_t r2_measure_kernel(r2_measure_t *run, r2_kernel_t kernel, uint
     return r2_measure_rate(run, r2_measure_sum, 3 * run->bytes, rate_p);
 }
 
-/* As in a job, but for as long as it takes. Nothing, where there is no kernel. */
+/* As in a job, but for as long as it takes, and what a job makes of it. Nothing, where there is no
+ * kernel. */
 static void r2_measure_as_job(r2_measure_t *run, r2_gpu_rates_t *rates_p)
 {
     r2_mem_rates_t rates = {.limit_ns = R2_MEASURE_LOAD_MS * R2_NS_PER_MS};
 
-    if (r2_kernels_ask(&run->kernels, &run->mem, &run->at, R2_KERNEL_sum_f32)) {
-        r2_mem_rates_measure(&rates, &run->kernels, R2_KERNEL_sum_f32);
+    if (!r2_kernels_ask(&run->kernels, &run->mem, &run->at, R2_KERNEL_sum_f32)) {
+        return;
     }
+    r2_mem_rates_measure(&rates, &run->kernels, R2_KERNEL_sum_f32);
     if (rates.is_known) {
         rates_p->job = rates.rates;
         rates_p->job.host_reduce_bytes_per_s =
             r2_min(rates_p->job.host_reduce_bytes_per_s, r2_host_sums(r2_clock_system()));
-        rates_p->job_ns = rates.spent_ns;
+        rates_p->job_ns = rates.measured_ns;
     }
+    rates_p->job_from_bytes = r2_device_reduces_from(rates.is_known ? &rates_p->job : NULL,
+                                                     rates.measured_ns, R2_MEM_RATES_NS);
+    rates_p->job_limit_ns = R2_MEM_RATES_NS;
     r2_mem_rates_fini(&rates);
 }
 

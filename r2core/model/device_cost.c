@@ -143,3 +143,15 @@ bool r2_device_from(const r2_device_rates_t *rates, r2_device_way_t way, r2_devi
     *from_p = bytes;
     return true;
 }
+
+uint64_t r2_device_reduces_from(const r2_device_rates_t *rates, uint64_t measured_ns,
+                                uint64_t limit_ns)
+{
+    uint64_t from = R2_DEVICE_REDUCE_USUAL_BYTES;
+
+    if (NULL == rates || measured_ns > limit_ns ||
+        !r2_device_from(rates, R2_DEVICE_REDUCE_GPU, R2_DEVICE_REDUCE_HOST, &from)) {
+        return R2_DEVICE_REDUCE_USUAL_BYTES;
+    }
+    return r2_max(from, (uint64_t) R2_DEVICE_REDUCE_LEAST_BYTES);
+}

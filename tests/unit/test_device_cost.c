@@ -216,6 +216,28 @@ static void limits(void **state)
 }
 
 /* Twice the time to start: from twice the length on, as lengths are powers of two. */
+static void a_job_s_length(void **state)
+{
+    const uint64_t ms = 1000 * US;
+    r2_device_rates_t rates = h100_pcie5;
+    uint64_t from;
+
+    (void) state;
+    assert_true(r2_device_from(&rates, R2_DEVICE_REDUCE_GPU, R2_DEVICE_REDUCE_HOST, &from));
+    assert_int_equal(r2_device_reduces_from(&rates, 5 * ms, 5 * ms), from);
+    assert_int_not_equal(from, R2_DEVICE_REDUCE_USUAL_BYTES);
+    assert_int_equal(r2_device_reduces_from(&rates, 5 * ms + 1, 5 * ms),
+                     R2_DEVICE_REDUCE_USUAL_BYTES);
+    assert_int_equal(r2_device_reduces_from(NULL, 0, 5 * ms), R2_DEVICE_REDUCE_USUAL_BYTES);
+    rates.launch_ns = 1;
+    assert_int_equal(r2_device_reduces_from(&rates, 0, 0), R2_DEVICE_REDUCE_LEAST_BYTES);
+    rates.host_reduce_bytes_per_s = 1000 * GB;
+    rates.reduce_bytes_per_s = 1;
+    assert_int_equal(r2_device_reduces_from(&rates, 0, 0), R2_DEVICE_NEVER_BYTES);
+    rates.reduce_bytes_per_s = 0;
+    assert_int_equal(r2_device_reduces_from(&rates, 0, 0), R2_DEVICE_REDUCE_USUAL_BYTES);
+}
+
 static void the_choice_follows_the_rates(void **state)
 {
     r2_device_rates_t rates = h100_pcie5;
@@ -257,6 +279,7 @@ int main(void)
         cmocka_unit_test(a_lower_rate_costs_more),
         cmocka_unit_test(a_missing_rate_is_no_way),
         cmocka_unit_test(limits),
+        cmocka_unit_test(a_job_s_length),
         cmocka_unit_test(the_choice_follows_the_rates),
         cmocka_unit_test(pieces_are_within_limits),
     };

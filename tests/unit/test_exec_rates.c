@@ -118,9 +118,9 @@ static void a_quick_launch_is_for_short_pieces(void **state)
 
     (void) state;
     from = measured_from(PATIENT);
-    assert_in_range(from, R2_STAGING_LEAST_BYTES, SHORT);
+    assert_in_range(from, R2_DEVICE_REDUCE_LEAST_BYTES, SHORT);
     by_the_gpu(SHORT);
-    by_the_processor(R2_STAGING_LEAST_BYTES - 64);
+    by_the_processor(R2_DEVICE_REDUCE_LEAST_BYTES - 64);
     assert_in_range(the_place()->rates.rates.launch_ns, 1, 8000000);
 }
 
@@ -290,12 +290,12 @@ static void it_takes_a_limited_time(void **state)
 {
     (void) state;
     set("launch_us", "500000");
-    assert_int_equal(measured_from(R2_MEM_RATES_NS), R2_STAGING_USUAL_BYTES);
+    assert_int_equal(measured_from(R2_MEM_RATES_NS), R2_DEVICE_REDUCE_USUAL_BYTES);
     assert_false(the_place()->rates.is_known);
     assert_in_range(the_place()->rates.spent_ns, 1000, 450000000);
     by_the_processor(SHORT);
     set("launch_us", "0");
-    by_the_gpu(R2_STAGING_USUAL_BYTES);
+    by_the_gpu(R2_DEVICE_REDUCE_USUAL_BYTES);
 }
 
 /* A launch that was given up is under way until the end, and its kernel is there until then. */
@@ -305,7 +305,7 @@ static void what_was_given_up_ends_before_its_kernel_goes(void **state)
 
     (void) state;
     set("launch_us", "800000");
-    assert_int_equal(measured_from(PATIENT / 4), R2_STAGING_USUAL_BYTES);
+    assert_int_equal(measured_from(PATIENT / 4), R2_DEVICE_REDUCE_USUAL_BYTES);
     assert_int_equal(fakecuda_counter("launches") - before, 1);
 }
 
@@ -325,10 +325,10 @@ static void what_fails_there_leaves_the_usual_length(void **state)
         }
         (void) the_place();
         set("faults", faults[i]);
-        assert_int_equal(measured_from(PATIENT), R2_STAGING_USUAL_BYTES);
+        assert_int_equal(measured_from(PATIENT), R2_DEVICE_REDUCE_USUAL_BYTES);
         assert_false(the_place()->rates.is_known);
         by_the_processor(SHORT);
-        by_the_gpu(R2_STAGING_USUAL_BYTES);
+        by_the_gpu(R2_DEVICE_REDUCE_USUAL_BYTES);
     }
 }
 

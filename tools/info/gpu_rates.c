@@ -19,37 +19,33 @@ static double share_of(uint64_t rate, uint64_t of)
     return 0 == of ? 0 : (double) rate / (double) of;
 }
 
-/* What a job makes of it. @return false: nothing was measured. */
-static bool gpu_from(const r2_gpu_rates_t *rates, uint64_t *bytes_p)
+/* @return false: it could not be measured. */
+static bool job_is_known(const r2_gpu_rates_t *rates)
 {
-    return r2_device_from(&rates->job, R2_DEVICE_REDUCE_GPU, R2_DEVICE_REDUCE_HOST, bytes_p);
+    return 0 != rates->job_ns;
 }
 
 static void print_job_json(const r2_gpu_rates_t *rates, r2_json_t *json)
 {
-    uint64_t from;
-
-    if (gpu_from(rates, &from)) {
+    if (job_is_known(rates)) {
         r2_json_u64(json, "copy_on_ns", rates->job.copy_on_ns);
         r2_json_u64(json, "copy_off_ns", rates->job.copy_off_ns);
         r2_json_u64(json, "launch_ns", rates->job.launch_ns);
         r2_json_u64(json, "reduce_bytes_per_s", rates->job.reduce_bytes_per_s);
         r2_json_u64(json, "host_reduce_bytes_per_s", rates->job.host_reduce_bytes_per_s);
         r2_json_u64(json, "measured_ns", rates->job_ns);
-        r2_json_u64(json, "gpu_reduces_from_bytes", from);
+    }
+    if (0 != rates->job_from_bytes) {
+        r2_json_u64(json, "gpu_reduces_from_bytes", rates->job_from_bytes);
     }
 }
 
-static void print_job(const r2_gpu_rates_t *rates, FILE *out)
+static void print_job_rates(const r2_gpu_rates_t *rates, FILE *out)
 {
     const r2_device_rates_t *job = &rates->job;
-    uint64_t from;
 
-    if (!gpu_from(rates, &from)) {
-        return;
-    }
-    fprintf(out, "as a job measures it, in %.1f ms (it takes at most 5 ms):\n",
-            (double) rates->job_ns / 1e6);
+    fprintf(out, "as a job measures it, in %.1f ms%s:\n", (double) rates->job_ns / 1e6,
+            rates->job_ns > rates->job_limit_ns ? ", which a job does not wait for" : "");
     fprintf(out, "  %-36s %10.2f GB/s, and %.1f us\n", "copies onto it",
             (double) job->copy_on_bytes_per_s / 1e9, (double) job->copy_on_ns / 1e3);
     fprintf(out, "  %-36s %10.2f GB/s, and %.1f us\n", "copies off it",
@@ -58,8 +54,19 @@ static void print_job(const r2_gpu_rates_t *rates, FILE *out)
             (double) job->reduce_bytes_per_s / 1e9, (double) job->launch_ns / 1e3);
     fprintf(out, "  %-36s %10.2f GB/s\n", "reductions by the processor",
             (double) job->host_reduce_bytes_per_s / 1e9);
-    if (from < R2_DEVICE_NEVER_BYTES) {
-        fprintf(out, "coll_r2_gpu_reduce_bytes=auto: by the GPU from %" PRIu64 " bytes on\n", from);
+}
+
+static void print_job(const r2_gpu_rates_t *rates, FILE *out)
+{
+    if (job_is_known(rates)) {
+        print_job_rates(rates, out);
+    }
+    if (0 == rates->job_from_bytes) {
+        return;
+    }
+    if (rates->job_from_bytes < R2_DEVICE_NEVER_BYTES) {
+        fprintf(out, "coll_r2_gpu_reduce_bytes=auto: by the GPU from %" PRIu64 " bytes on\n",
+                rates->job_from_bytes);
     } else {
         fprintf(out, "coll_r2_gpu_reduce_bytes=auto: by the processor\n");
     }

@@ -67,6 +67,22 @@ bool r2_device_from(const r2_device_rates_t *rates, r2_device_way_t way, r2_devi
 #define R2_DEVICE_NEVER_BYTES (UINT64_C(1) << 40)
 
 /**
+ * From which length on pieces of reductions are the GPU's, by what was measured of it.
+ * @param rates       NULL: not all was measured
+ * @param measured_ns it took so long
+ * @param limit_ns    a job gives up after that, and knows nothing
+ * @return at least R2_DEVICE_REDUCE_LEAST_BYTES; R2_DEVICE_REDUCE_USUAL_BYTES where a job does not
+ * know it; R2_DEVICE_NEVER_BYTES: none are.
+ */
+uint64_t r2_device_reduces_from(const r2_device_rates_t *rates, uint64_t measured_ns,
+                                uint64_t limit_ns);
+
+enum {
+    R2_DEVICE_REDUCE_LEAST_BYTES = 1024, /* shorter ones are the processor's whatever is measured */
+    R2_DEVICE_REDUCE_USUAL_BYTES = 32768
+};
+
+/**
  * How messages are staged: whole up to R2_DEVICE_WHOLE_BYTES, longer ones in pieces of a sixteenth,
  * within limits.
  * @param align pieces are multiples of it: a power of two of at most R2_DEVICE_LEAST_BYTES

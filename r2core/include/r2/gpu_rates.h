@@ -23,7 +23,11 @@ typedef struct r2_gpu_rates {
     uint64_t sum_bfloat16;
     /* as a process of a job measures it, and this host's reductions; zeros: not measured */
     r2_device_rates_t job;
-    uint64_t job_ns; /* that took so long; a job gives up after its limit */
+    uint64_t job_ns;       /* that took so long, beside what setting up takes */
+    uint64_t job_limit_ns; /* after which a job gives up, and knows none of it */
+    /* what a job has for coll_r2_gpu_reduce_bytes=auto, R2_DEVICE_NEVER_BYTES: the processor
+     * reduces all; 0: there are no kernels */
+    uint64_t job_from_bytes;
 } r2_gpu_rates_t;
 
 /**
