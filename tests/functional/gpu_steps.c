@@ -4,7 +4,8 @@
  *
  * gpu_steps COUNT STEPS: a loop as of a training, on buffers of gpu_alloc.h: each step reduces,
  * broadcasts, gathers and exchanges COUNT numbers, with exact checks. A line of rank 0 for each
- * step, and how many messages NICs were to read in memory of a GPU; errors of MPI are told by each
+ * step, how many messages NICs were to read in memory of a GPU, and how long rates of it were
+ * measured; errors of MPI are told by each
  * rank, which then ends with 3. Nothing hangs.
  */
 #include <mpi.h>
@@ -130,6 +131,7 @@ int main(int argc, char **argv)
     printf("# rank %d: %llu messages for NICs to read, %llu fetched, %llu bytes put\n", loop.rank,
            counted("coll_r2_gpu_messages"), counted("coll_r2_fetched_messages"),
            counted("coll_r2_gpu_placed_bytes"));
+    printf("# rank %d: %llu us of measuring\n", loop.rank, counted("coll_r2_gpu_measure_us"));
     MPI_Finalize();
     printf("rank %d: %ld wrong\n", loop.rank, wrong);
     return 0 == wrong ? 0 : 1;
