@@ -82,6 +82,9 @@ static r2_status_t r2_staging_open(r2_staging_t *staging, const r2_mem_at_t *at)
     }
     place->nics = r2_mem_nics(staging->mem, at);
     place->reduce_bytes = staging->reduce_bytes;
+    if (R2_STAGING_AUTO == place->reduce_bytes && 0 == staging->pins.keep_bytes) {
+        place->reduce_bytes = R2_DEVICE_REDUCE_USUAL_BYTES; /* measuring would keep some pinned */
+    }
     place->rates.limit_ns = R2_MEM_RATES_NS;
     if (R2_STAGING_AUTO == place->reduce_bytes) {
         place->kernels.loaded = r2_mem_rates_measure;

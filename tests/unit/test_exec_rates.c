@@ -285,6 +285,20 @@ static void the_place_that_reduces_decides(void **state)
     OK(cuCtxSetCurrent(context));
 }
 
+/* Who wants no pinned memory to be kept has none kept for measuring. */
+static void where_nothing_is_kept_nothing_is_measured(void **state)
+{
+    (void) state;
+    engine.staging.pins.keep_bytes = 0;
+    assert_int_equal(r2_staging_reduce_from(&engine.staging, the_place()),
+                     R2_DEVICE_REDUCE_USUAL_BYTES);
+    assert_true(load(R2_KERNEL_sum_u8));
+    assert_int_equal(launched(), 0);
+    assert_false(atomic_load(&the_place()->rates.is_done));
+    by_the_gpu(R2_DEVICE_REDUCE_USUAL_BYTES);
+    by_the_processor(R2_DEVICE_REDUCE_USUAL_BYTES - 64);
+}
+
 /* What fills the GPU may wait for MPI: who measures gives up, and the usual length is in force. */
 static void it_takes_a_limited_time(void **state)
 {
@@ -361,6 +375,7 @@ int main(void)
         T(a_number_is_no_measurement),
         T(setting_up_is_beside_the_limit),
         T(the_place_that_reduces_decides),
+        T(where_nothing_is_kept_nothing_is_measured),
         T(it_takes_a_limited_time),
         T(what_was_given_up_ends_before_its_kernel_goes),
         T(what_fails_there_leaves_the_usual_length),
