@@ -18,8 +18,8 @@
 #include "mem/kernels.h"
 #include "r2/device_cost.h"
 
-/* All of it takes no longer, but for one call of the driver, and for what it sets up before: streams,
- * events and memory, of which some drivers need milliseconds. */
+/* All of it takes no longer, but for one call of the driver, and for what it sets up before:
+ * streams, events and memory, of which some drivers need milliseconds. */
 #define R2_MEM_RATES_NS UINT64_C(5000000)
 
 /** Zeros: nothing is measured yet. */
@@ -32,7 +32,7 @@ typedef struct r2_mem_rates {
     uint64_t from_ns;     /* all is set up */
     uint64_t measured_ns; /* from then on, until the newest was known to have ended */
     uint64_t spent_ns;    /* of the thread, all together */
-    r2_mem_t *mem; /* borrowed: outlives this; NULL: there is nothing to give back */
+    r2_mem_t *mem;        /* borrowed: outlives this; NULL: there is nothing to give back */
     r2_mem_queue_t queue;
     r2_cu_at_t buffers[2]; /* owned */
     void *pinned;          /* owned: two buffers' length */
