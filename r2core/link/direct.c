@@ -46,8 +46,9 @@ static void r2_piece_acked(r2_piece_t *piece, uint32_t next)
 void r2_direct_acked(const r2_lane_t *lane, uint32_t next)
 {
     r2_direct_t *direct;
+    uint32_t begun;
 
-    DL_FOREACH(lane->link->directs, direct) {
+    R2_DIRECT_FOREACH(direct, lane->link, begun) {
         for (uint32_t i = 0; i < direct->count; ++i) {
             if (lane == direct->pieces[i].lane) {
                 r2_piece_acked(&direct->pieces[i], next);
@@ -68,8 +69,9 @@ static void r2_piece_closed(r2_piece_t *piece)
 void r2_direct_closed(const r2_lane_t *lane)
 {
     r2_direct_t *direct;
+    uint32_t begun;
 
-    DL_FOREACH(lane->link->directs, direct) {
+    R2_DIRECT_FOREACH(direct, lane->link, begun) {
         for (uint32_t i = 0; i < direct->count; ++i) {
             if (lane == direct->pieces[i].lane) {
                 r2_piece_closed(&direct->pieces[i]);

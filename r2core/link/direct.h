@@ -48,6 +48,9 @@ typedef struct r2_piece {
 } r2_piece_t;
 
 #define R2_DIRECT_PIECES 2u /* on each lane at a time */
+/* So many of a link are under way at a time, those that began first: each look and each
+ * acknowledgement is for all their pieces. */
+#define R2_DIRECT_OPEN 16u
 
 /** What is under way. */
 typedef struct r2_direct {
@@ -62,6 +65,11 @@ typedef struct r2_direct {
     uint32_t count;      /* of pieces */
     r2_piece_t pieces[]; /* R2_DIRECT_PIECES for each lane */
 } r2_direct_t;
+
+/** The first of a link that may be under way, and the next one; NULL: the others wait. */
+#define R2_DIRECT_FOREACH(direct, link, count)                                                  \
+    for ((count) = 0, (direct) = (link)->directs; NULL != (direct) && (count) < R2_DIRECT_OPEN; \
+         (direct) = (direct)->next, ++(count))
 
 /* ---- direct.c: what becomes of pieces ---- */
 

@@ -205,7 +205,8 @@ static bool r2_direct_fill(r2_direct_t *direct)
     return suits;
 }
 
-static void r2_direct_go_on(r2_direct_t *direct)
+/* @return false: it is over. */
+static bool r2_direct_go_on(r2_direct_t *direct)
 {
     uint32_t busy = r2_direct_settle(direct);
 
@@ -222,20 +223,39 @@ static void r2_direct_go_on(r2_direct_t *direct)
 
         r2_direct_free(direct);
         args.done(args.arg, R2_OK);
+        return false;
     }
+    return true;
 }
 
 void r2_direct_progress(r2_link_t *link)
 {
-    r2_direct_t *direct, *next;
+    r2_direct_t *direct = link->directs;
+    uint32_t begun = 0;
 
     link->tx.direct_ns = 0;
     if (link->net->in_callback || R2_OK != link->broken) {
         return;
     }
-    DL_FOREACH_SAFE(link->directs, direct, next) {
-        r2_direct_go_on(direct);
+    while (NULL != direct && begun < R2_DIRECT_OPEN) {
+        r2_direct_t *next = direct->next;
+
+        begun += r2_direct_go_on(direct) ? 1 : 0;
+        direct = next;
     }
+}
+
+static bool r2_direct_may_begin(const r2_direct_t *wanted)
+{
+    const r2_direct_t *direct;
+    uint32_t begun;
+
+    R2_DIRECT_FOREACH(direct, wanted->link, begun) {
+        if (direct == wanted) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static uint32_t r2_direct_piece_bytes(const r2_link_t *link, uint64_t bytes)
@@ -275,7 +295,7 @@ r2_status_t r2_link_direct(r2_link_t *link, const r2_link_direct_t *args)
     }
     DL_APPEND(link->directs, direct);
     r2_link_activate(link);
-    if (!link->net->in_callback) {
+    if (!link->net->in_callback && r2_direct_may_begin(direct)) {
         (void) r2_direct_fill(direct);
     }
     return R2_IN_PROGRESS;

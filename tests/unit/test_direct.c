@@ -324,6 +324,26 @@ static void silent_lanes_come_in_doubt(void **state)
     finish(&job);
 }
 
+/* Many wait until those that began first are over. */
+static void few_are_under_way(void **state)
+{
+    job_t job;
+
+    (void) state;
+    open_lanes(&job, DOMAIN);
+    for (uint32_t i = 0; i < 3 * R2_DIRECT_OPEN; ++i) {
+        assert_int_equal(start(&job, false, 20000), R2_IN_PROGRESS);
+    }
+    assert_in_range(job.stub->send_count, 1, R2_DIRECT_OPEN);
+    for (uint32_t i = 0; job.done < 3 * R2_DIRECT_OPEN && i < 1000; ++i) {
+        complete(&job, R2_OK);
+    }
+    assert_int_equal(job.done, 3 * R2_DIRECT_OPEN);
+    assert_int_equal(job.lost, 0);
+    assert_int_equal(job.stub->counters.direct_read_bytes, 3 * R2_DIRECT_OPEN * 20000);
+    finish(&job);
+}
+
 /* What cannot be noted is told again, and the operation is not over before. */
 static void what_is_lost_waits_for_memory(void **state)
 {
@@ -430,6 +450,7 @@ int main(void)
         cmocka_unit_test(stale_keys_are_refused),
         cmocka_unit_test(a_fence_closes_one_connection),
         cmocka_unit_test(silent_lanes_come_in_doubt),
+        cmocka_unit_test(few_are_under_way),
         cmocka_unit_test(what_is_lost_waits_for_memory),
         cmocka_unit_test(relays_have_no_part),
         cmocka_unit_test(who_is_given_up_writes_no_more),
