@@ -57,6 +57,7 @@ check-rdma: check-programs
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py down --put
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py down --ud
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py drop refused --ib
+	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_direct.py --rdma --long
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_presence.py --rdma
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_programs.py
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/campaign.py --rdma \
