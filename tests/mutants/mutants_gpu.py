@@ -69,8 +69,6 @@ MUTANTS_GPU = [
     ("the-processor-s-rate-does-not-count", "exec/staging.c",
      "        r2_min(rates.host_reduce_bytes_per_s, staging->host_reduce_bytes_per_s);",
      "        rates.host_reduce_bytes_per_s;", RATES),
-    ("what-was-not-measured-decides", "exec/staging.c",
-     "measured->is_known ? &rates : NULL,", "&rates,", RATES),
     ("each-kernel-is-measured", "mem/rates.c",
      "    if (atomic_load(&run->is_done)) {", "    if (NULL == kernels) {", RATES),
     ("who-measures-waits-for-the-gpu", "mem/rates.c",
