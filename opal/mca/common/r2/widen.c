@@ -49,26 +49,31 @@ static bool r2_component_is_loaded(mca_base_framework_t *framework, const char *
     return false;
 }
 
-/* Those built into Open MPI. Since 6 there is a pointer more on the way. */
-static const mca_base_component_t **r2_static_components(const mca_base_framework_t *framework)
+/* Of those built into Open MPI the one at `idx`; NULL: there are no more. Since 6 the list has the
+ * addresses of pointers to components, which lie anywhere. */
+static const mca_base_component_t *r2_static_component(const mca_base_framework_t *framework,
+                                                       size_t idx)
 {
 #if OPAL_MAJOR_VERSION >= 6
-    return NULL == framework->framework_static_components ? NULL
-                                                          : *framework->framework_static_components;
+    const mca_base_component_t ***list = framework->framework_static_components;
+
+    return NULL == list || NULL == list[idx] ? NULL : *list[idx];
 #else
-    return framework->framework_static_components;
+    const mca_base_component_t **list = framework->framework_static_components;
+
+    return NULL == list ? NULL : list[idx];
 #endif
 }
 
 /* Naming a component that does not exist makes Open MPI abort: ask first. */
 static bool r2_component_is_available(mca_base_framework_t *framework, const char *name)
 {
-    const mca_base_component_t **fixed = r2_static_components(framework);
+    const mca_base_component_t *fixed;
     opal_list_t *found = NULL;
     mca_base_component_repository_item_t *item;
 
-    for (; NULL != fixed && NULL != *fixed; ++fixed) {
-        if (0 == strcmp((*fixed)->mca_component_name, name)) {
+    for (size_t i = 0; NULL != (fixed = r2_static_component(framework, i)); ++i) {
+        if (0 == strcmp(fixed->mca_component_name, name)) {
             return true;
         }
     }
