@@ -14,8 +14,8 @@
 typedef pmix_status_t (*connect_fn_t)(const pmix_proc_t procs[], size_t nprocs,
                                       const pmix_info_t info[], size_t ninfo);
 
-PMIX_EXPORT pmix_status_t PMIx_Connect(const pmix_proc_t procs[], size_t nprocs,
-                                       const pmix_info_t info[], size_t ninfo)
+__attribute__((visibility("default"))) pmix_status_t
+PMIx_Connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[], size_t ninfo)
 {
     connect_fn_t next = (connect_fn_t) (uintptr_t) dlsym(RTLD_NEXT, "PMIx_Connect");
     const pmix_status_t rc = next(procs, nprocs, info, ninfo);

@@ -102,7 +102,8 @@ static pmix_status_t answer(const pmix_proc_t *proc, const char *key)
     return PMIX_SUCCESS;
 }
 
-PMIX_EXPORT pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *val)
+__attribute__((visibility("default"))) pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[],
+                                                              pmix_value_t *val)
 {
     put_fn_t next = (put_fn_t) (uintptr_t) dlsym(RTLD_NEXT, "PMIx_Put");
     const char *most = getenv("R2_TEST_PUBLISHES");
@@ -117,8 +118,10 @@ PMIX_EXPORT pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_va
     return next(scope, key, val);
 }
 
-PMIX_EXPORT pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[],
-                                   const pmix_info_t info[], size_t ninfo, pmix_value_t **val)
+__attribute__((visibility("default"))) pmix_status_t PMIx_Get(const pmix_proc_t *proc,
+                                                              const char key[],
+                                                              const pmix_info_t info[],
+                                                              size_t ninfo, pmix_value_t **val)
 {
     get_fn_t next = (get_fn_t) (uintptr_t) dlsym(RTLD_NEXT, "PMIx_Get");
     const pmix_status_t rc = answer(proc, key);
@@ -130,9 +133,9 @@ PMIX_EXPORT pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[],
     return PMIX_SUCCESS == rc ? next(proc, key, info, ninfo, val) : rc;
 }
 
-PMIX_EXPORT pmix_status_t PMIx_Get_nb(const pmix_proc_t *proc, const char key[],
-                                      const pmix_info_t info[], size_t ninfo,
-                                      pmix_value_cbfunc_t cbfunc, void *cbdata)
+__attribute__((visibility("default"))) pmix_status_t
+PMIx_Get_nb(const pmix_proc_t *proc, const char key[], const pmix_info_t info[], size_t ninfo,
+            pmix_value_cbfunc_t cbfunc, void *cbdata)
 {
     get_nb_fn_t next = (get_nb_fn_t) (uintptr_t) dlsym(RTLD_NEXT, "PMIx_Get_nb");
     const pmix_status_t rc = answer(proc, key);

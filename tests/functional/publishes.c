@@ -30,7 +30,7 @@ static pmix_status_t publish(void)
     return PMIx_Put(PMIX_GLOBAL, "test.published", &value);
 }
 
-PMIX_EXPORT pmix_status_t PMIx_Commit(void)
+__attribute__((visibility("default"))) pmix_status_t PMIx_Commit(void)
 {
     static bool done;
     commit_fn_t next = (commit_fn_t) (uintptr_t) dlsym(RTLD_NEXT, "PMIx_Commit");

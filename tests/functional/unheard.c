@@ -38,10 +38,9 @@ static bool tells_of_deaths(const pmix_status_t *codes, size_t count)
     return 0 == count;
 }
 
-PMIX_EXPORT pmix_status_t PMIx_Register_event_handler(pmix_status_t codes[], size_t ncodes,
-                                                      pmix_info_t info[], size_t ninfo,
-                                                      pmix_notification_fn_t handler,
-                                                      pmix_hdlr_reg_cbfunc_t done, void *arg)
+__attribute__((visibility("default"))) pmix_status_t
+PMIx_Register_event_handler(pmix_status_t codes[], size_t ncodes, pmix_info_t info[], size_t ninfo,
+                            pmix_notification_fn_t handler, pmix_hdlr_reg_cbfunc_t done, void *arg)
 {
     register_fn_t next =
         (register_fn_t) (uintptr_t) dlsym(RTLD_NEXT, "PMIx_Register_event_handler");
@@ -51,7 +50,7 @@ PMIX_EXPORT pmix_status_t PMIx_Register_event_handler(pmix_status_t codes[], siz
     return next(hide ? never : codes, hide ? 1 : ncodes, info, ninfo, handler, done, arg);
 }
 
-PMIX_EXPORT int clock_gettime(clockid_t clock, struct timespec *now)
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *now)
 {
     static gettime_fn_t next;
     int rc;
