@@ -44,7 +44,7 @@ def members(lab):
         except OSError:
             continue
         rank = variable(pid, "PMIX_RANK")
-        if name.startswith(("prte", "mpirun", "orted")):
+        if name.startswith(("prte", "ompi-prte", "mpirun", "orted")):
             others[pid] = "%s.%d" % (name, pid)
         elif rank is not None:
             ranks[pid] = "rank%s.%d" % (rank, pid)

@@ -126,7 +126,7 @@ def test_evidence():
         assert "core = {" in text and "that is all of r2" in text, "rank %d\n%s" % (rank, text)
         assert ("PMPI_Barrier" in text) == (rank > 0), text
         assert rank == 0 or "call: {" in text, "rank %d: no call of r2's\n%s" % (rank, text)
-    assert kept["events"] and any(name.startswith("prte") for name in kept), sorted(kept)
+    assert kept["events"] and any("prte" in name for name in kept), sorted(kept)
     shutil.rmtree(folder)
 
 

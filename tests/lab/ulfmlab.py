@@ -33,7 +33,7 @@ def play(case, call, ranks=HOSTS, under=(), limit_s=LIMIT_S):
     events = () if STOCK else ("--mca", "coll_r2_event_file", job.events)
     said = job.run([R2LAB, "run", "--name", LAB, *OPTIONS, "--ppn", str(ranks // HOSTS),
                     "--with-ft", "ulfm", "-n", str(ranks), *MCA, *events, *under, PROGRAM, case,
-                    call], limit_s, ("(char *) step",))
+                    call], limit_s, ("(char *) 'ulfm.c'::step",))
     lines = LINE.findall(said)
     dead = {"revoke": 0, "two": 2, "shrink": 2, "agree": 2, "root": 2, "absent": 2}.get(case, 1)
     where = "%s %s, more in %s" % (case, call, job.folder)
