@@ -311,7 +311,7 @@ static r2_status_t r2_ctx_real_refuse(r2_ctx_real_t *real, const r2_ctx_config_t
     if (NULL == oob->ops || R2_OK != oob->ops->identity(oob->instance, &rank, &size)) {
         return R2_OK; /* not in a job of PMIx's: there are no others */
     }
-    status = r2_consent_refuse(oob, host_name, why, expected);
+    status = config->no_fence ? R2_OK : r2_consent_refuse(oob, host_name, why, expected);
     speaks = real->pair ? r2_oob_pair_leads(oob) : 0 == rank;
     r2_log_at(&real->log, speaks ? level : R2_LOG_INFO, "%s does without r2: %s: %s",
               real->pair ? "what passes to another job" : "this job", host_name, why);

@@ -37,12 +37,14 @@ def exchange(silent, *arguments):
     assert "oob_pmix: 4 ranks" in said, said
 
 
-def enabled(hosts, collect):
-    """An MPI program with r2 enabled on the hosts that a pattern names; returns what it says."""
+def enabled(hosts, collect, wait=1):
+    """An MPI program with r2 enabled on the hosts that a pattern names; returns what it says.
+    Without `wait`, and with nothing collected, the launcher has no fence."""
     script = "case $(hostname) in *-%s) export OMPI_MCA_coll_r2_enable=1 ;; esac; exec %s" % (
         hosts, BUILD + "/tests/functional/hello_mpi")
-    said = run("--mca", "coll_r2_verbose", 2, "env", "OMPI_MCA_pmix_base_collect_data=%d" % collect,
-               "sh", "-c", script)
+    said = run("--mca", "coll_r2_verbose", 2, "env",
+               "OMPI_MCA_pmix_base_async_modex=%d" % (not wait),
+               "OMPI_MCA_pmix_base_collect_data=%d" % collect, "sh", "-c", script)
     assert "4 ranks, sum 4" in said, said
     return said
 
@@ -80,6 +82,13 @@ def test_enabled_asks():
     for hosts in ("h0", "h1"):
         said = enabled(hosts, 0)
         assert "this job does without" in said and "in use on" not in said, said
+
+
+def test_no_fence():
+    """no fence: the job does without r2, whose word is not all that a process then publishes"""
+    for _ in range(4):
+        said = enabled("h?", 0, 0)
+        assert "pmix_base_async_modex is set" in said and "in use on" not in said, said
 
 
 def test_events():
@@ -151,7 +160,8 @@ def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", 2, "--rails", 2, "--rate", "100mbit")
     return run_all([test_all, test_silent, test_silent_asks, test_enabled, test_enabled_asks,
-                    test_events, test_deaths, test_deaths_in_job, test_events_forced, test_info],
+                    test_no_fence, test_events, test_deaths, test_deaths_in_job,
+                    test_events_forced, test_info],
                    lambda: None, down)
 
 

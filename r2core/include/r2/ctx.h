@@ -46,6 +46,9 @@ typedef struct r2_ctx_config {
     void *idle_arg; /* borrowed */
     uint32_t users; /* bits of r2_user_t; 0: all */
     bool named;     /* the user asked for r2 by name: is told why it is not used */
+    /* The launcher has no fence: who asks for what a process publishes gets what is there, so r2,
+     * which comes first, publishes nothing. It cannot be used then. */
+    bool no_fence;
     /* borrowed: true while who polls is to let others have the processor, also where each process
      * can have one; NULL: never */
     const bool *yields;

@@ -111,6 +111,7 @@ static int r2_component_open(void)
         .idle = r2_component_idle,
         .users = R2_USER_COLL | r2_component_one_host(),
         .named = component->named,
+        .no_fence = mca_common_r2_async_modex(),
         .yields = &opal_progress_yield_when_idle,
     };
 
@@ -123,7 +124,7 @@ static int r2_component_open(void)
     if (OMPI_SUCCESS != mca_coll_r2_requests_init(&component->requests)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    if (mca_common_r2_async_modex()) {
+    if (config.no_fence) {
         r2_ctx_refuse(&config, MCA_COMMON_R2_ASYNC_MODEX);
     } else if (component->params_ok) {
         component->untold =

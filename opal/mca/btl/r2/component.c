@@ -220,7 +220,8 @@ static r2_status_t r2_btl_start(void)
                               .log = mca_btl_r2_log,
                               .idle = mca_btl_r2_idle,
                               .users = R2_USER_P2P | jobs,
-                              .named = true};
+                              .named = true,
+                              .no_fence = mca_common_r2_async_modex()};
     r2_status_t status;
 
     status = mca_btl_r2_params_read(&component->params, component->why_not,
@@ -229,7 +230,7 @@ static r2_status_t r2_btl_start(void)
         r2_ctx_refuse(&config, component->why_not);
         return status;
     }
-    if (mca_common_r2_async_modex()) {
+    if (config.no_fence) {
         r2_ctx_refuse(&config, MCA_COMMON_R2_ASYNC_MODEX);
         return R2_ERR_UNSUPPORTED;
     }
