@@ -268,7 +268,7 @@ class Workshop:
                      if name.startswith(("base_", "model_", "health_"))]
             names += [name + ".o" for name in HEALTH[test]]
         elif test in DRIVER:
-            names = [name for name in self.common if name.startswith(("base_", "mem_"))]
+            names = [name for name in self.common if name.startswith(("base_", "model_", "mem_"))]
         elif test in STAGED:
             names = [name for name in self.common if name.startswith(("base_", "model_"))]
             names += ["doubles_kernels_c.o"]
