@@ -157,7 +157,7 @@ tests_functional_hello_mpi_LDADD = $(OMPI_LIBS)
 check_PROGRAMS += tests/functional/yields
 tests_functional_yields_SOURCES = tests/functional/yields.c
 tests_functional_yields_CPPFLAGS = $(OMPI_CPPFLAGS)
-tests_functional_yields_LDFLAGS = -Wl,--export-dynamic
+tests_functional_yields_LDFLAGS = $(AM_LDFLAGS) -Wl,--export-dynamic
 tests_functional_yields_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/descriptors
@@ -326,9 +326,9 @@ tests_functional_threads_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_threads_LDADD = $(OMPI_LIBS) -lpthread
 
 check_PROGRAMS += tests/functional/dynamic
-tests_functional_dynamic_SOURCES = tests/functional/dynamic.c
-tests_functional_dynamic_CPPFLAGS = $(OMPI_CPPFLAGS)
-tests_functional_dynamic_LDADD = $(OMPI_LIBS)
+tests_functional_dynamic_SOURCES = tests/functional/dynamic.c tests/functional/launch_watch.c
+tests_functional_dynamic_CPPFLAGS = -D_GNU_SOURCE $(OMPI_CPPFLAGS)
+tests_functional_dynamic_LDADD = $(OMPI_LIBS) -ldl
 
 check_PROGRAMS += tests/functional/bottom
 tests_functional_bottom_SOURCES = tests/functional/bottom.c tests/functional/pattern.h
