@@ -16,6 +16,32 @@ AC_DEFUN([R2_ADD_CFLAG], [
     AS_VAR_POPDEF([r2_flag])
 ])
 
+# R2_LTO: link-time optimization of what is installed. Objects are of both kinds: the many test
+# programs are linked as ever, by R2_PLAIN_LINK. Sanitizers and debug builds do without.
+AC_DEFUN([R2_LTO], [
+    AC_ARG_ENABLE([lto],
+        [AS_HELP_STRING([--disable-lto], [no link-time optimization of the libraries (GCC only)])],
+        [], [enable_lto=auto])
+    R2_LTO_CFLAGS=
+    R2_PLAIN_LINK=
+    AS_IF([test "x$enable_lto" != xno && test -z "$r2_sanitize" && test "x$enable_debug" != xyes], [
+        AC_CACHE_CHECK([whether $CC optimizes when it links], [r2_cv_lto], [
+            r2_save_CFLAGS=$CFLAGS
+            CFLAGS="$CFLAGS -Werror -O2 -flto=auto -ffat-lto-objects"
+            AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])], [r2_cv_lto=yes], [r2_cv_lto=no])
+            CFLAGS=$r2_save_CFLAGS
+        ])
+        AS_IF([test $r2_cv_lto = yes],
+            [R2_LTO_CFLAGS="-flto=auto -ffat-lto-objects"
+             R2_PLAIN_LINK="-Wc,-fno-lto"],
+            [test "x$enable_lto" = xyes],
+            [AC_MSG_ERROR([--enable-lto: $CC does not take -flto=auto -ffat-lto-objects (GCC 10 or later does)])])
+    ])
+    AS_IF([test -n "$R2_LTO_CFLAGS"], [enable_lto=yes], [enable_lto=no])
+    R2_CFLAGS="$R2_CFLAGS $R2_LTO_CFLAGS"
+    AC_SUBST([R2_PLAIN_LINK])
+])
+
 # R2_FLAGS: sets R2_CFLAGS and R2_LDFLAGS.
 AC_DEFUN([R2_FLAGS], [
     R2_CFLAGS="-std=gnu11"
@@ -61,6 +87,7 @@ AC_DEFUN([R2_FLAGS], [
              [AC_MSG_RESULT([no])
               AC_MSG_ERROR([the sanitizer's runtime is missing: install the Debian package libgcc-12-dev (gcc) or libclang-rt-14-dev (clang)])])
          CFLAGS=$r2_save_CFLAGS])
+    R2_LTO
     AC_SUBST([R2_CFLAGS])
     AC_SUBST([R2_LDFLAGS])
     AC_SUBST([R2_NO_UNDEFINED])

@@ -19,6 +19,7 @@ r2 $PACKAGE_VERSION
   GPU kernels     $KERNELS_SUMMARY
   debug           $enable_debug
   sanitizers      ${r2_sanitize:-no}
+  LTO             $enable_lto
   -Werror         $enable_werror
   prefix          $prefix
   components      $MCA_DIR"])

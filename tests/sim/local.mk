@@ -58,16 +58,16 @@ R2_WRAP_MEMORY = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_a
 
 check_PROGRAMS += tests/sim/campaign tests/sim/run_scenario
 tests_sim_campaign_SOURCES = tests/sim/campaign.c tests/sim/memory_wrap.c
-tests_sim_campaign_LDFLAGS = $(R2_WRAP_MEMORY)
+tests_sim_campaign_LDFLAGS = $(AM_LDFLAGS) $(R2_WRAP_MEMORY)
 tests_sim_campaign_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 tests_sim_run_scenario_SOURCES = tests/sim/run_scenario.c tests/sim/memory_wrap.c
-tests_sim_run_scenario_LDFLAGS = $(R2_WRAP_MEMORY)
+tests_sim_run_scenario_LDFLAGS = $(AM_LDFLAGS) $(R2_WRAP_MEMORY)
 tests_sim_run_scenario_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
 # What a change that only moves code must leave as it was: make record-behaviour (tools/house)
 check_PROGRAMS += tests/sim/record
 tests_sim_record_SOURCES = tests/sim/memory_wrap.c tests/sim/record.c
-tests_sim_record_LDFLAGS = $(R2_WRAP_MEMORY)
+tests_sim_record_LDFLAGS = $(AM_LDFLAGS) $(R2_WRAP_MEMORY)
 tests_sim_record_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
 # Persistent collectives: other orders on each rank, faults in between
@@ -155,7 +155,8 @@ tests_sim_test_sim_p2p_memory_SOURCES = \
     tests/sim/p2p_world.c \
     tests/sim/p2p_world.h \
     tests/sim/test_sim_p2p_memory.c
-tests_sim_test_sim_p2p_memory_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
+tests_sim_test_sim_p2p_memory_LDFLAGS = $(AM_LDFLAGS) \
+    -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 tests_sim_test_sim_p2p_memory_LDADD = $(R2_TEST_LIBS)
 
 # What a large job costs each of its processes
@@ -176,7 +177,7 @@ tests_sim_test_sim_catalogue_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 # Healthy but unhelpful peers
 check_PROGRAMS += tests/sim/test_sim_unhelpful
 tests_sim_test_sim_unhelpful_SOURCES = tests/sim/test_sim_unhelpful.c tests/sim/memory_wrap.c
-tests_sim_test_sim_unhelpful_LDFLAGS = $(R2_WRAP_MEMORY)
+tests_sim_test_sim_unhelpful_LDFLAGS = $(AM_LDFLAGS) $(R2_WRAP_MEMORY)
 tests_sim_test_sim_unhelpful_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 check_PROGRAMS += tests/sim/test_sim_descriptors
 tests_sim_test_sim_descriptors_SOURCES = tests/sim/test_sim_descriptors.c

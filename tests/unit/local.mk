@@ -327,15 +327,15 @@ tests_unit_test_inbox_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_team
 tests_unit_test_team_SOURCES = tests/unit/test_team.c
-tests_unit_test_team_LDFLAGS = -Wl,--wrap=process_vm_readv
+tests_unit_test_team_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv
 tests_unit_test_team_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_team_odd
 tests_unit_test_team_odd_SOURCES = tests/unit/test_team_odd.c
-tests_unit_test_team_odd_LDFLAGS = -Wl,--wrap=process_vm_readv
+tests_unit_test_team_odd_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv
 tests_unit_test_team_odd_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_shared
 tests_unit_test_shared_SOURCES = tests/unit/test_shared.c
-tests_unit_test_shared_LDFLAGS = -Wl,--wrap=syscall,--wrap=posix_fallocate
+tests_unit_test_shared_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall,--wrap=posix_fallocate
 tests_unit_test_shared_LDADD = $(R2_TEST_LIBS)
 
 mail_peer_sources = tests/unit/mail_peer.c tests/unit/mail_peer.h $(stub_net_sources)
@@ -410,7 +410,7 @@ tests_unit_test_mismatch_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_control
 tests_unit_test_control_SOURCES = tests/unit/test_control.c $(stub_net_sources)
 tests_unit_test_control_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
-tests_unit_test_control_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
+tests_unit_test_control_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 tests_unit_test_control_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_lane_grade
@@ -461,7 +461,7 @@ tests_unit_test_consent_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_telemetry tests/unit/test_event_writer tests/unit/test_gap
 tests_unit_test_event_writer_SOURCES = tests/unit/events_world.h tests/unit/test_event_writer.c
 tests_unit_test_event_writer_LDADD = $(R2_TEST_LIBS) $(JANSSON_LIBS)
-tests_unit_test_event_writer_LDFLAGS = -Wl,--wrap=close
+tests_unit_test_event_writer_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=close
 tests_unit_test_gap_SOURCES = tests/unit/test_gap.c
 tests_unit_test_gap_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_telemetry_SOURCES = tests/unit/events_world.h tests/unit/test_telemetry.c
@@ -510,17 +510,17 @@ check_PROGRAMS += tests/unit/test_pmix_value tests/unit/test_pmix_pair
 tests_unit_test_pmix_value_SOURCES = tests/unit/test_pmix_value.c tests/unit/pmix_stub.c \
     tests/unit/pmix_stub.h
 tests_unit_test_pmix_value_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CPPFLAGS)
-tests_unit_test_pmix_value_LDFLAGS = $(pmix_stub_wraps)
+tests_unit_test_pmix_value_LDFLAGS = $(AM_LDFLAGS) $(pmix_stub_wraps)
 tests_unit_test_pmix_value_LDADD = $(R2_TEST_LIBS) $(PMIX_LIBS)
 tests_unit_test_pmix_pair_SOURCES = tests/unit/test_pmix_pair.c tests/unit/pmix_stub.c \
     tests/unit/pmix_stub.h
 tests_unit_test_pmix_pair_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CPPFLAGS)
-tests_unit_test_pmix_pair_LDFLAGS = $(pmix_stub_wraps)
+tests_unit_test_pmix_pair_LDFLAGS = $(AM_LDFLAGS) $(pmix_stub_wraps)
 tests_unit_test_pmix_pair_LDADD = $(R2_TEST_LIBS) $(PMIX_LIBS)
 check_PROGRAMS += tests/unit/test_threads_pmix
 tests_unit_test_threads_pmix_SOURCES = tests/unit/test_threads_pmix.c
 tests_unit_test_threads_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CPPFLAGS)
-tests_unit_test_threads_pmix_LDFLAGS = -Wl,--wrap=pthread_cond_timedwait
+tests_unit_test_threads_pmix_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pthread_cond_timedwait
 tests_unit_test_threads_pmix_LDADD = $(R2_TEST_LIBS) $(PMIX_LIBS)
 
 # What help texts say about health
@@ -537,7 +537,7 @@ tests_unit_test_disseminate_LDADD = $(R2_TEST_LIBS)
 # What repeated collectives take
 check_PROGRAMS += tests/unit/test_allocations
 tests_unit_test_allocations_SOURCES = tests/unit/test_allocations.c
-tests_unit_test_allocations_LDFLAGS = \
+tests_unit_test_allocations_LDFLAGS = $(AM_LDFLAGS) \
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=r2_hash,--wrap=getenv
 tests_unit_test_allocations_LDADD = $(R2_TEST_LIBS)
 

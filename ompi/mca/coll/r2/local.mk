@@ -55,7 +55,7 @@ mca_coll_r2_la_CPPFLAGS = $(OMPI_COMPONENT_CPPFLAGS) -I$(top_srcdir)/r2core/incl
     -I$(top_srcdir)/r2core -I$(top_srcdir) -I$(top_builddir) \
     -DR2_MCA_HELP_DIR='"$(mcahelpdir)"'
 mca_coll_r2_la_CFLAGS = $(AM_CFLAGS) $(OMPI_MCX16)
-mca_coll_r2_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version $(R2_NO_UNDEFINED) \
+mca_coll_r2_la_LDFLAGS = $(R2_LDFLAGS) -module -avoid-version $(R2_NO_UNDEFINED) \
     $(R2_RUNPATH)
 mca_coll_r2_la_LIBADD = libr2core.la $(OMPI_COMPONENT_LIBS) -ldl
 # For MPI programs, in $(includedir) itself.

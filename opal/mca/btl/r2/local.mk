@@ -27,7 +27,7 @@ mca_btl_r2_la_CPPFLAGS = $(OMPI_COMPONENT_CPPFLAGS) -I$(top_srcdir)/r2core/inclu
     -I$(top_srcdir)/r2core -I$(top_srcdir) -I$(top_builddir) \
     -DR2_MCA_HELP_DIR='"$(mcahelpdir)"'
 mca_btl_r2_la_CFLAGS = $(AM_CFLAGS) $(OMPI_MCX16)
-mca_btl_r2_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version $(R2_NO_UNDEFINED) \
+mca_btl_r2_la_LDFLAGS = $(R2_LDFLAGS) -module -avoid-version $(R2_NO_UNDEFINED) \
     $(R2_RUNPATH)
 mca_btl_r2_la_LIBADD = libr2core.la $(OMPI_COMPONENT_LIBS) -ldl
 dist_mcahelp_DATA += opal/mca/btl/r2/help-btl-r2.txt
