@@ -162,6 +162,7 @@ unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for, bool g
     }
     if (0 != pthread_mutex_trylock(&ctx->core.lock)) {
         atomic_store_explicit(&ctx->app_wants, 1, memory_order_relaxed);
+        sched_yield(); /* who holds it may wait for this processor */
         return 0;
     }
     ctx->core.net.staying = NULL != waits_for;

@@ -122,7 +122,11 @@ static bool r2_service_app_away(const r2_service_t *service)
            r2_now_ns(service->ctx->core.clock) - service->app_ns >= takeover_ns;
 }
 
-/* Engine lock. Runs the engine for the absent application and decides what wakes us next. */
+/*
+ * Engine lock. Runs the engine for the absent application and decides what wakes us next. To one
+ * that wants the lock it leaves the rails for a while: both may share a processor, and what comes
+ * would wake this thread before the other one has run.
+ */
 static void r2_service_take_over(r2_service_t *service)
 {
     r2_ctx_t *ctx = service->ctx;
@@ -142,12 +146,12 @@ static void r2_service_take_over(r2_service_t *service)
     if (service->busy) {
         return;
     }
-    deadline_ns = idle ? r2_ctx_deadline_ns(ctx) : net->now_ns;
+    deadline_ns = idle && !wanted ? r2_ctx_deadline_ns(ctx) : net->now_ns;
     if (R2_NEVER_NS != deadline_ns) {
         deadline_ns = r2_max(deadline_ns, net->now_ns + R2_NS_PER_MS);
     }
     r2_service_set_timer(service, deadline_ns);
-    r2_service_watch_rails(service, true);
+    r2_service_watch_rails(service, !wanted);
 }
 
 /* Engine lock. @return a source is ready. */
