@@ -221,7 +221,8 @@ static void chunks_grow_with_the_rate(void **state)
     (void) state;
     assert_int_equal(chunk_bytes_at(10000000), 16384);
     assert_int_equal(chunk_bytes_at(60000000), 49152);
-    assert_int_equal(chunk_bytes_at(1000000000), 524288);
+    assert_int_equal(chunk_bytes_at(1000000000), 999424);
+    assert_int_equal(chunk_bytes_at(2000000000), 1048576);
 }
 
 /* A short message arrives whose sender waits. @return acknowledgements that were sent alone. */

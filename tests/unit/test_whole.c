@@ -30,7 +30,7 @@ static void sent(void *arg, r2_status_t status)
 static uint32_t chunk_bytes_at(uint64_t bytes, uint64_t bytes_per_s, uint32_t peak_kbytes_per_s,
                                bool suspect)
 {
-    static const char data[LONGEST];
+    static const char data[LONGEST + 1];
     stub_net_t *stub = stub_net_create();
     r2_link_t *link = stub->link;
     const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
@@ -112,7 +112,7 @@ static void others_are_shared(void **state)
 {
     (void) state;
     assert_int_equal(chunk_bytes_of(65536, 1000000000, true), 8192);
-    assert_true(chunk_bytes_of(524289, 10000000000, false) < 524289);
+    assert_true(chunk_bytes_of(1048577, 10000000000, false) < 1048577);
 }
 
 /* A message of 1 MiB behind `count` others of `bytes` that are not acknowledged, by two fast lanes.
