@@ -92,6 +92,11 @@ static r2_status_t start(job_t *job, bool writes, uint64_t bytes)
     return r2_link_direct(job->stub->link, &args);
 }
 
+static void begin(job_t *job, bool writes, uint64_t bytes)
+{
+    assert_int_equal(start(job, writes, bytes), R2_IN_PROGRESS);
+}
+
 /* The NICs are done with what they have. */
 static void complete(job_t *job, r2_status_t status)
 {
@@ -99,6 +104,15 @@ static void complete(job_t *job, r2_status_t status)
     job->stub->complete_as = status;
     r2_net_progress(&job->stub->net);
     job->stub->complete_as = R2_OK;
+}
+
+/* Until it is over. */
+static void complete_all(job_t *job)
+{
+    for (uint32_t i = 0; 0 == job->done && i < 100; ++i) {
+        complete(job, R2_OK);
+    }
+    assert_int_equal(job->done, 1);
 }
 
 static void finish(job_t *job)
@@ -116,61 +130,66 @@ static void acknowledge(job_t *job)
     }
 }
 
+/* ---- each test has lanes that are up, to the device that the keys are of ---- */
+
+static int set_up(void **state)
+{
+    static job_t job;
+
+    open_lanes(&job, DOMAIN);
+    *state = &job;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    finish(*state);
+    return 0;
+}
+
 /* Lanes have two pieces each at a time; all of it is read, and nothing but that is waited for. */
 static void reads_are_over_with_their_completion(void **state)
 {
-    job_t job;
+    job_t *job = *state;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    assert_int_equal(start(&job, false, BYTES), R2_IN_PROGRESS);
-    assert_int_equal(job.stub->send_count, STUB_RAILS * R2_DIRECT_PIECES);
-    for (uint32_t i = 0; 0 == job.done && i < 100; ++i) {
-        complete(&job, R2_OK);
-    }
-    assert_int_equal(job.done, 1);
-    assert_int_equal(job.status, R2_OK);
-    assert_int_equal(job.lost, 0);
-    assert_int_equal(job.stub->counters.direct_read_bytes, BYTES);
-    assert_true(job.stub->moved_to >= REMOTE && job.stub->moved_to < REMOTE + BYTES);
-    finish(&job);
+    begin(job, false, BYTES);
+    assert_int_equal(job->stub->send_count, STUB_RAILS * R2_DIRECT_PIECES);
+    complete_all(job);
+    assert_int_equal(job->status, R2_OK);
+    assert_int_equal(job->lost, 0);
+    assert_int_equal(job->stub->counters.direct_read_bytes, BYTES);
+    assert_true(job->stub->moved_to >= REMOTE && job->stub->moved_to < REMOTE + BYTES);
 }
 
 /* That the peer's NIC has acknowledged a write is not enough: its process has to. */
 static void writes_are_confirmed(void **state)
 {
-    job_t job;
+    job_t *job = *state;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    assert_int_equal(start(&job, true, 20000), R2_IN_PROGRESS);
-    assert_int_equal(job.stub->send_count, 1);
-    complete(&job, R2_OK);
-    assert_int_equal(job.done, 0);
-    stub_speak(job.stub, lane_of(&job, 0)); /* acknowledges what went before */
-    stub_speak(job.stub, lane_of(&job, 1));
-    assert_int_equal(job.done, 0);
-    acknowledge(&job);
-    assert_int_equal(job.done, 1);
-    assert_int_equal(job.lost, 0);
-    assert_int_equal(job.stub->counters.direct_written_bytes, 20000);
-    finish(&job);
+    begin(job, true, 20000);
+    assert_int_equal(job->stub->send_count, 1);
+    complete(job, R2_OK);
+    assert_int_equal(job->done, 0);
+    stub_speak(job->stub, lane_of(job, 0)); /* acknowledges what went before */
+    stub_speak(job->stub, lane_of(job, 1));
+    assert_int_equal(job->done, 0);
+    acknowledge(job);
+    assert_int_equal(job->done, 1);
+    assert_int_equal(job->lost, 0);
+    assert_int_equal(job->stub->counters.direct_written_bytes, 20000);
 }
 
 /* The acknowledgement may come before our NIC says so. */
 static void the_confirmation_may_come_first(void **state)
 {
-    job_t job;
+    job_t *job = *state;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    assert_int_equal(start(&job, true, 20000), R2_IN_PROGRESS);
-    acknowledge(&job);
-    assert_int_equal(job.done, 0); /* our memory is being read */
-    complete(&job, R2_OK);
-    assert_int_equal(job.done, 1);
-    assert_int_equal(job.lost, 0);
-    finish(&job);
+    begin(job, true, 20000);
+    acknowledge(job);
+    assert_int_equal(job->done, 0); /* our memory is being read */
+    complete(job, R2_OK);
+    assert_int_equal(job->done, 1);
+    assert_int_equal(job->lost, 0);
 }
 
 /* @return the lane that has the only piece. */
@@ -182,86 +201,71 @@ static r2_lane_t *busy_lane(const job_t *job)
 /* A write that is done and not confirmed is lost with its lane, and it is said which that was. */
 static void unsure_writes_are_lost_with_their_lane(void **state)
 {
+    job_t *job = *state;
     uint64_t connection;
     r2_lane_t *lane;
-    job_t job;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    assert_int_equal(start(&job, true, 20000), R2_IN_PROGRESS);
-    lane = busy_lane(&job);
+    begin(job, true, 20000);
+    lane = busy_lane(job);
     connection = lane->connect.tx_connection;
-    complete(&job, R2_OK);
+    complete(job, R2_OK);
     r2_lane_fence(lane, R2_ERR_LANE_DOWN, true);
-    r2_net_progress(&job.stub->net);
-    assert_int_equal(job.lost, 1);
-    assert_int_equal(job.lost_bytes, 20000);
-    assert_int_equal(job.connection, connection);
-    assert_int_equal(job.done, 1);
-    assert_int_equal(job.stub->counters.direct_lost_bytes, 20000);
-    finish(&job);
+    r2_net_progress(&job->stub->net);
+    assert_int_equal(job->lost, 1);
+    assert_int_equal(job->lost_bytes, 20000);
+    assert_int_equal(job->connection, connection);
+    assert_int_equal(job->done, 1);
+    assert_int_equal(job->stub->counters.direct_lost_bytes, 20000);
 }
 
 /* What has failed may go on writing to our memory until the queue pair is gone. */
 static void failed_reads_wait_for_the_end_of_their_lane(void **state)
 {
+    job_t *job = *state;
     r2_lane_t *lane;
-    job_t job;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    assert_int_equal(start(&job, false, 20000), R2_IN_PROGRESS);
-    lane = busy_lane(&job);
-    job.stub->complete = true;
-    job.stub->complete_as = R2_ERR_LANE_DOWN;
-    r2_net_read(&job.stub->net, false); /* the completion, and not yet the pass that acts */
+    begin(job, false, 20000);
+    lane = busy_lane(job);
+    job->stub->complete = true;
+    job->stub->complete_as = R2_ERR_LANE_DOWN;
+    r2_net_read(&job->stub->net, false); /* the completion, and not yet the pass that acts */
     assert_true(lane->failed);
-    r2_direct_progress(job.stub->link);
-    assert_int_equal(job.lost, 0);
-    r2_net_progress(&job.stub->net);
-    r2_net_progress(&job.stub->net);
+    r2_direct_progress(job->stub->link);
+    assert_int_equal(job->lost, 0);
+    r2_net_progress(&job->stub->net);
+    r2_net_progress(&job->stub->net);
     assert_null(lane->conn);
-    assert_int_equal(job.lost, 1);
-    assert_int_equal(job.done, 1);
-    finish(&job);
+    assert_int_equal(job->lost, 1);
+    assert_int_equal(job->done, 1);
 }
 
 /* One lane fails in the middle; the other one has the rest. */
 static void other_lanes_have_the_rest(void **state)
 {
-    job_t job;
+    job_t *job = *state;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    assert_int_equal(start(&job, false, BYTES), R2_IN_PROGRESS);
-    r2_lane_fence(lane_of(&job, 0), R2_ERR_LANE_DOWN, true);
-    for (uint32_t i = 0; 0 == job.done && i < 100; ++i) {
-        complete(&job, R2_OK);
-    }
-    assert_int_equal(job.done, 1);
-    assert_int_equal(job.lost, R2_DIRECT_PIECES);
-    assert_int_equal(job.stub->counters.direct_read_bytes, BYTES);
-    assert_int_equal(job.lost_bytes, job.stub->counters.direct_lost_bytes);
-    finish(&job);
+    begin(job, false, BYTES);
+    r2_lane_fence(lane_of(job, 0), R2_ERR_LANE_DOWN, true);
+    complete_all(job);
+    assert_int_equal(job->lost, R2_DIRECT_PIECES);
+    assert_int_equal(job->stub->counters.direct_read_bytes, BYTES);
+    assert_int_equal(job->lost_bytes, job->stub->counters.direct_lost_bytes);
 }
 
 /* None is left: what was not begun is lost, too, by no connection. */
 static void without_lanes_all_is_lost(void **state)
 {
-    job_t job;
+    job_t *job = *state;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    assert_int_equal(start(&job, true, BYTES), R2_IN_PROGRESS);
+    begin(job, true, BYTES);
     for (uint32_t i = 0; i < STUB_RAILS; ++i) {
-        r2_lane_fence(lane_of(&job, i), R2_ERR_LANE_DOWN, true);
+        r2_lane_fence(lane_of(job, i), R2_ERR_LANE_DOWN, true);
     }
-    r2_net_progress(&job.stub->net);
-    assert_int_equal(job.done, 1);
-    assert_int_equal(job.status, R2_OK);
-    assert_int_equal(job.lost_bytes, BYTES);
-    assert_int_equal(job.connection, 0);
-    finish(&job);
+    r2_net_progress(&job->stub->net);
+    assert_int_equal(job->done, 1);
+    assert_int_equal(job->status, R2_OK);
+    assert_int_equal(job->lost_bytes, BYTES);
+    assert_int_equal(job->connection, 0);
 }
 
 /* A key of what the peer had opened before, or of a process that it was, and no key. */
@@ -283,179 +287,154 @@ static void stale_keys_are_refused(void **state)
 /* Who asks for that has the connection closed when the call returns, and no other. */
 static void a_fence_closes_one_connection(void **state)
 {
+    job_t *job = *state;
     uint64_t first, second;
-    job_t job;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    first = lane_of(&job, 0)->connect.rx_connection;
-    second = lane_of(&job, 1)->connect.rx_connection;
-    r2_link_fence(job.stub->link, first);
-    assert_null(lane_of(&job, 0)->conn);
-    assert_int_equal(lane_of(&job, 1)->connect.rx_connection, second);
-    r2_link_fence(job.stub->link, first); /* it is */
-    assert_int_equal(job.stub->counters.direct_fences, 1);
-    assert_int_equal(job.stub->counters.lanes_failed, 0);
-    finish(&job);
+    first = lane_of(job, 0)->connect.rx_connection;
+    second = lane_of(job, 1)->connect.rx_connection;
+    r2_link_fence(job->stub->link, first);
+    assert_null(lane_of(job, 0)->conn);
+    assert_int_equal(lane_of(job, 1)->connect.rx_connection, second);
+    r2_link_fence(job->stub->link, first); /* it is */
+    assert_int_equal(job->stub->counters.direct_fences, 1);
+    assert_int_equal(job->stub->counters.lanes_failed, 0);
 }
 
 /* A lane on which only NICs work is asked, so that it comes in doubt when it is silent: from there
  * on it is as any lane. */
 static void silent_lanes_come_in_doubt(void **state)
 {
+    job_t *job = *state;
     uint64_t start_ns;
     r2_lane_t *lane;
-    job_t job;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    assert_int_equal(start(&job, false, 20000), R2_IN_PROGRESS);
-    lane = busy_lane(&job);
-    start_ns = job.stub->time_ns;
+    begin(job, false, 20000);
+    lane = busy_lane(job);
+    start_ns = job->stub->time_ns;
     while (r2_lane_is_sound(lane)) {
-        assert_true(job.stub->time_ns - start_ns < R2_NS_PER_S);
-        job.stub->time_ns += 5 * MS;
-        stub_speak(job.stub, lane_of(&job, lane == lane_of(&job, 0) ? 1 : 0));
+        assert_true(job->stub->time_ns - start_ns < R2_NS_PER_S);
+        job->stub->time_ns += 5 * MS;
+        stub_speak(job->stub, lane_of(job, lane == lane_of(job, 0) ? 1 : 0));
     }
-    assert_int_equal(job.lost + job.done, 0); /* it may only be slow */
+    assert_int_equal(job->lost + job->done, 0); /* it may only be slow */
     r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
-    r2_net_progress(&job.stub->net);
-    assert_int_equal(job.lost, 1);
-    finish(&job);
+    r2_net_progress(&job->stub->net);
+    assert_int_equal(job->lost, 1);
 }
 
 /* Many wait until those that began first are over. */
 static void few_are_under_way(void **state)
 {
-    job_t job;
+    job_t *job = *state;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
     for (uint32_t i = 0; i < 3 * R2_DIRECT_OPEN; ++i) {
-        assert_int_equal(start(&job, false, 20000), R2_IN_PROGRESS);
+        begin(job, false, 20000);
     }
-    assert_in_range(job.stub->send_count, 1, R2_DIRECT_OPEN);
-    for (uint32_t i = 0; job.done < 3 * R2_DIRECT_OPEN && i < 1000; ++i) {
-        complete(&job, R2_OK);
+    assert_in_range(job->stub->send_count, 1, R2_DIRECT_OPEN);
+    for (uint32_t i = 0; job->done < 3 * R2_DIRECT_OPEN && i < 1000; ++i) {
+        complete(job, R2_OK);
     }
-    assert_int_equal(job.done, 3 * R2_DIRECT_OPEN);
-    assert_int_equal(job.lost, 0);
-    assert_int_equal(job.stub->counters.direct_read_bytes, 3 * R2_DIRECT_OPEN * 20000);
-    finish(&job);
+    assert_int_equal(job->done, 3 * R2_DIRECT_OPEN);
+    assert_int_equal(job->lost, 0);
+    assert_int_equal(job->stub->counters.direct_read_bytes, 3 * R2_DIRECT_OPEN * 20000);
 }
 
 /* What cannot be noted is told again, and the operation is not over before. */
 static void what_is_lost_waits_for_memory(void **state)
 {
-    job_t job;
+    job_t *job = *state;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    assert_int_equal(start(&job, true, BYTES), R2_IN_PROGRESS);
-    job.no_memory = true;
+    begin(job, true, BYTES);
+    job->no_memory = true;
     for (uint32_t i = 0; i < STUB_RAILS; ++i) {
-        r2_lane_fence(lane_of(&job, i), R2_ERR_LANE_DOWN, true);
+        r2_lane_fence(lane_of(job, i), R2_ERR_LANE_DOWN, true);
     }
     for (uint32_t i = 0; i < 5; ++i) {
-        r2_net_progress(&job.stub->net);
-        job.stub->time_ns += MS;
+        r2_net_progress(&job->stub->net);
+        job->stub->time_ns += MS;
     }
-    assert_int_equal(job.done, 0);
-    assert_int_equal(job.stub->counters.direct_lost_bytes, 0);
-    job.no_memory = false;
-    r2_net_progress(&job.stub->net);
-    assert_int_equal(job.done, 1);
-    assert_int_equal(job.stub->counters.direct_lost_bytes, BYTES);
-    finish(&job);
+    assert_int_equal(job->done, 0);
+    assert_int_equal(job->stub->counters.direct_lost_bytes, 0);
+    job->no_memory = false;
+    r2_net_progress(&job->stub->net);
+    assert_int_equal(job->done, 1);
+    assert_int_equal(job->stub->counters.direct_lost_bytes, BYTES);
 }
 
 /* A lane that is added in the middle has no pieces. */
 static void relays_have_no_part(void **state)
 {
+    job_t *job = *state;
     r2_lane_t *relay;
-    job_t job;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    assert_int_equal(start(&job, false, BYTES), R2_IN_PROGRESS);
-    relay = r2_relay_lane(job.stub->link);
+    begin(job, false, BYTES);
+    relay = r2_relay_lane(job->stub->link);
     assert_non_null(relay);
-    assert_true(relay->idx * R2_DIRECT_PIECES >= job.stub->link->directs->count);
-    relay->conn = lane_of(&job, 0)->conn; /* as one that is up */
-    r2_direct_progress(job.stub->link);
+    assert_true(relay->idx * R2_DIRECT_PIECES >= job->stub->link->directs->count);
+    relay->conn = lane_of(job, 0)->conn; /* as one that is up */
+    r2_direct_progress(job->stub->link);
     relay->conn = NULL;
-    for (uint32_t i = 0; 0 == job.done && i < 100; ++i) {
-        complete(&job, R2_OK);
-    }
-    assert_int_equal(job.done, 1);
-    assert_int_equal(job.lost, 0);
-    finish(&job);
+    complete_all(job);
+    assert_int_equal(job->lost, 0);
 }
 
 /* The peer is given up: what it may still write to us does not land, though we ask for nothing. */
 static void who_is_given_up_writes_no_more(void **state)
 {
-    job_t job;
+    job_t *job = *state;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    r2_link_gone(job.stub->link);
+    r2_link_gone(job->stub->link);
     for (uint32_t i = 0; i < STUB_RAILS; ++i) {
-        assert_null(lane_of(&job, i)->conn);
+        assert_null(lane_of(job, i)->conn);
     }
-    finish(&job);
 }
 
 /* The peer is gone: our memory is free again, and nothing is left. */
 static void a_link_that_breaks_ends_all(void **state)
 {
-    job_t job;
+    job_t *job = *state;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    assert_int_equal(start(&job, true, BYTES), R2_IN_PROGRESS);
-    assert_int_equal(start(&job, false, BYTES), R2_IN_PROGRESS);
-    r2_link_gone(job.stub->link);
-    assert_int_equal(job.done, 2);
-    assert_int_equal(job.status, R2_ERR_PEER_GONE);
-    assert_int_equal(job.stub->send_count, 0);
-    assert_int_equal(start(&job, true, BYTES), R2_ERR_PEER_GONE);
-    finish(&job);
+    begin(job, true, BYTES);
+    begin(job, false, BYTES);
+    r2_link_gone(job->stub->link);
+    assert_int_equal(job->done, 2);
+    assert_int_equal(job->status, R2_ERR_PEER_GONE);
+    assert_int_equal(job->stub->send_count, 0);
+    assert_int_equal(start(job, true, BYTES), R2_ERR_PEER_GONE);
 }
 
 /* What is withdrawn tells nobody. */
 static void withdrawn_ones_are_silent(void **state)
 {
-    job_t job;
+    job_t *job = *state;
 
-    (void) state;
-    open_lanes(&job, DOMAIN);
-    assert_int_equal(start(&job, false, BYTES), R2_IN_PROGRESS);
-    r2_direct_withdraw(job.stub->link);
-    assert_int_equal(job.stub->send_count, 0);
-    assert_int_equal(job.done + job.lost, 0);
-    finish(&job);
+    begin(job, false, BYTES);
+    r2_direct_withdraw(job->stub->link);
+    assert_int_equal(job->stub->send_count, 0);
+    assert_int_equal(job->done + job->lost, 0);
 }
+
+#define ON_LANES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_are_over_with_their_completion),
-        cmocka_unit_test(writes_are_confirmed),
-        cmocka_unit_test(the_confirmation_may_come_first),
-        cmocka_unit_test(unsure_writes_are_lost_with_their_lane),
-        cmocka_unit_test(failed_reads_wait_for_the_end_of_their_lane),
-        cmocka_unit_test(other_lanes_have_the_rest),
-        cmocka_unit_test(without_lanes_all_is_lost),
+        ON_LANES(reads_are_over_with_their_completion),
+        ON_LANES(writes_are_confirmed),
+        ON_LANES(the_confirmation_may_come_first),
+        ON_LANES(unsure_writes_are_lost_with_their_lane),
+        ON_LANES(failed_reads_wait_for_the_end_of_their_lane),
+        ON_LANES(other_lanes_have_the_rest),
+        ON_LANES(without_lanes_all_is_lost),
         cmocka_unit_test(stale_keys_are_refused),
-        cmocka_unit_test(a_fence_closes_one_connection),
-        cmocka_unit_test(silent_lanes_come_in_doubt),
-        cmocka_unit_test(few_are_under_way),
-        cmocka_unit_test(what_is_lost_waits_for_memory),
-        cmocka_unit_test(relays_have_no_part),
-        cmocka_unit_test(who_is_given_up_writes_no_more),
-        cmocka_unit_test(a_link_that_breaks_ends_all),
-        cmocka_unit_test(withdrawn_ones_are_silent),
+        ON_LANES(a_fence_closes_one_connection),
+        ON_LANES(silent_lanes_come_in_doubt),
+        ON_LANES(few_are_under_way),
+        ON_LANES(what_is_lost_waits_for_memory),
+        ON_LANES(relays_have_no_part),
+        ON_LANES(who_is_given_up_writes_no_more),
+        ON_LANES(a_link_that_breaks_ends_all),
+        ON_LANES(withdrawn_ones_are_silent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
