@@ -33,6 +33,8 @@
 
 /* Of a kind that many may want to say, or that is said of many things. */
 #define R2_CONTROL_MANY 32u
+/* Questions on a lane at a time: one may be on its way when something new is to be asked after. */
+#define R2_LANE_PINGS 2u
 
 /* What is said once for each of its kind, and not repeated, has no bound of its own. */
 static uint32_t r2_control_most(const r2_link_t *link, r2_wire_kind_t kind)
@@ -47,7 +49,7 @@ static uint32_t r2_control_most(const r2_link_t *link, r2_wire_kind_t kind)
     };
 
     if (R2_WIRE_PING == kind) {
-        return link->lane_count;
+        return link->lane_count * (R2_LANE_PINGS + 1); /* one more that any lane may take */
     }
     if (R2_WIRE_RELAY == kind) { /* hello frames: one for each process, or nearly */
         return r2_max(R2_CONTROL_MANY, link->net->size);
@@ -58,6 +60,11 @@ static uint32_t r2_control_most(const r2_link_t *link, r2_wire_kind_t kind)
 bool r2_control_may(const r2_link_t *link, r2_wire_kind_t kind)
 {
     return link->tx.unsettled[kind] < r2_control_most(link, kind);
+}
+
+bool r2_lane_may_ping(const r2_lane_t *lane)
+{
+    return lane->tx.pings < R2_LANE_PINGS && r2_control_may(lane->link, R2_WIRE_PING);
 }
 
 /* Packets of relay lanes are bounded by these lanes' windows, what is forwarded by its pair. */

@@ -127,8 +127,7 @@ static void r2_direct_ask(const r2_direct_t *direct, r2_lane_t *lane)
         }
     }
     asks = asks || (waits && link->net->now_ns >= lane->timing.delivered_ns + R2_DIRECT_QUIET_NS);
-    if (asks && r2_lane_may_send(lane) && r2_control_may(link, R2_WIRE_PING) &&
-        r2_lane_ping(lane)) {
+    if (asks && r2_lane_may_send(lane) && r2_lane_may_ping(lane) && r2_lane_ping(lane)) {
         return;
     }
     if (waits || asks) { /* again soon */

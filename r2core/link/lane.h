@@ -122,6 +122,7 @@ typedef struct r2_lane {
         r2_lane_load_t load;
         r2_delivery_t delivery;
         bool limited;           /* the window was full since the last look */
+        uint16_t pings;         /* in flight: questions */
         uint32_t unasked_bytes; /* behind the newest packet that asks (R2_WIRE_ACK_NOW) */
         uint64_t gap_ns;  /* since when later packets than the first in flight are acknowledged */
         uint32_t gap_seq; /* that first one, if gap_ns is not 0 */

@@ -103,7 +103,7 @@ void r2_link_ask(r2_tx_message_t *message)
 
         /* all that goes by a relay asks, and it may be as far ahead as acknowledgements reach */
         if (NULL != lane->tx.in_flight && lane->tx.unasked_bytes > 0 && r2_lane_is_sound(lane) &&
-            !r2_lane_is_relay(lane) && r2_control_may(link, R2_WIRE_PING)) {
+            !r2_lane_is_relay(lane) && r2_lane_may_ping(lane)) {
             (void) r2_lane_ping(lane); /* else it comes with what the peer sends, or later */
         }
     }

@@ -32,6 +32,8 @@ void r2_tx_enqueue(r2_tx_message_t *message);
 bool r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, uint32_t bytes);
 /** False while as many of a kind as may be are under way. */
 bool r2_control_may(const r2_link_t *link, r2_wire_kind_t kind);
+/** The same of questions of one lane: what a silent one has under way is not in another's way. */
+bool r2_lane_may_ping(const r2_lane_t *lane);
 /** An item is there to be sent, or needs no acknowledgement any more: keeps the counts. */
 void r2_control_opened(r2_link_t *link, const r2_tx_item_t *item);
 void r2_control_settled(r2_link_t *link, r2_tx_item_t *item);

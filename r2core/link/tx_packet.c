@@ -108,6 +108,7 @@ void r2_tx_packet_settle(r2_packet_t *packet, bool acked)
 
     DL_DELETE(lane->tx.in_flight, packet);
     lane->tx.in_flight_bytes -= packet->bytes;
+    lane->tx.pings -= R2_WIRE_PING == item->kind ? 1u : 0u;
     --link->tx.in_flight_packets;
     packet->settled = true;
     packet->lane = NULL;
@@ -448,6 +449,7 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     ++link->tx.in_flight_packets;
     r2_delivery_sending(lane);
     lane->tx.in_flight_bytes += packet->bytes;
+    lane->tx.pings += R2_WIRE_PING == item->kind ? 1u : 0u;
     DL_APPEND(lane->tx.in_flight, packet);
     return true;
 }

@@ -322,6 +322,36 @@ static void silent_lanes_come_in_doubt(void **state)
     assert_int_equal(job->lost, 1);
 }
 
+/* Both lanes have written, and one is silent: the other asks for what it writes as often as it has
+ * to, and the silent one does not ask again and again. */
+static void silent_lanes_keep_no_other_from_asking(void **state)
+{
+    job_t *job = *state;
+    r2_lane_t *silent = lane_of(job, 0), *sound = lane_of(job, 1);
+
+    for (uint32_t i = 0; i < R2_DIRECT_OPEN; ++i) {
+        begin(job, true, BYTES);
+    }
+    for (uint32_t i = 0; i < 200; ++i) {
+        complete(job, R2_OK);
+        if (NULL != sound->tx.in_flight) {
+            stub_acknowledge(job->stub, sound);
+        }
+        assert_true(silent->tx.pings <= 2);
+    }
+    assert_true(r2_lane_is_sound(silent)); /* no time has passed */
+    assert_int_equal(job->stub->counters.direct_written_bytes, R2_DIRECT_OPEN * (uint64_t) BYTES);
+    assert_int_equal(job->done, 0); /* each has left something to the silent lane */
+    assert_null(sound->tx.in_flight);
+    for (const r2_direct_t *direct = job->stub->link->directs; NULL != direct;
+         direct = direct->next) {
+        for (uint32_t i = 0; i < R2_DIRECT_PIECES; ++i) {
+            assert_int_equal(direct->pieces[sound->idx * R2_DIRECT_PIECES + i].state,
+                             R2_PIECE_IDLE);
+        }
+    }
+}
+
 /* Many wait until those that began first are over. */
 static void few_are_under_way(void **state)
 {
@@ -429,6 +459,7 @@ int main(void)
         cmocka_unit_test(stale_keys_are_refused),
         ON_LANES(a_fence_closes_one_connection),
         ON_LANES(silent_lanes_come_in_doubt),
+        ON_LANES(silent_lanes_keep_no_other_from_asking),
         ON_LANES(few_are_under_way),
         ON_LANES(what_is_lost_waits_for_memory),
         ON_LANES(relays_have_no_part),
