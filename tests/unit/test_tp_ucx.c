@@ -381,6 +381,7 @@ static const struct CMUnitTest over_rdma[] = {
     RC(test_late_puts_land_until_the_receiver_closes),
     RC(test_late_puts_end_with_the_device),
     RC(test_granted_memory_is_unmapped),
+    RC(test_puts_end_with_their_memory),
     RC(test_silent_drop),
     RC(test_port_down),
     RC(test_flap),

@@ -348,6 +348,35 @@ void test_granted_memory_is_unmapped(void **state)
     munmap(window.memory, WHOLE);
 }
 
+/** Memory that is taken back, against the rules, while a put to it is under way: what lies there
+ * now is not written, and the sender is told. */
+void test_puts_end_with_their_memory(void **state)
+{
+    window_t window = {.memory = pages_map(NULL)};
+    packet_t packet;
+    side_t a, b;
+
+    (void) state;
+    pair_open(&a, &b);
+    window_grant(&window, &a);
+    nic_fault("delay 1 300"); /* less than the sender's NIC is patient */
+    assert_int_equal(packet_put(&packet, &b, 7, DATA_MAX, &window), R2_IN_PROGRESS);
+    sleep_ms(100);
+    tp.ops->ungrant(a.worker, window.grant);
+    munmap(window.memory, WHOLE);
+    assert_ptr_equal(pages_map(window.memory), window.memory);
+    tp.ops->worker_progress(a.worker); /* looks at what was unmapped */
+    assert_false(packet.done);
+    packet_wait(&packet, &b);
+    assert_true(packet.status < 0);
+    sleep_ms(400);
+    assert_true(is_untouched(&window));
+    assert_int_equal(a.received, 0);
+    nic_fault("heal");
+    pair_close(&a, &b);
+    munmap(window.memory, WHOLE);
+}
+
 /** Other transports grant nothing. */
 void test_nothing_is_granted(void **state)
 {
