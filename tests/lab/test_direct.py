@@ -130,6 +130,20 @@ def test_ud():
     assert end(app) == [0, 0, 0, 0]
 
 
+def test_one_host():
+    """one host has RDMA, the others' devices cannot be opened: as over TCP"""
+    where = [(host, rail) for host in range(1, HOSTS) for rail in range(RAILS)]
+    for host, rail in where:
+        nic(host, rail, "refuse", "1", "0", "1")
+    sent = nic_counter("sent")
+    app = play("0", "none")
+    app.parts(4)
+    assert end(app) == [0, 0, 0, 0]
+    assert nic_counter("sent") == sent, "a NIC has sent"
+    for host, rail in where:
+        nic(host, rail, "heal")
+
+
 def test_fewer_rails():
     """a host has one rail less when the job begins: its handles have one key"""
     fault("down", "h2", "rail1")
@@ -237,7 +251,7 @@ def down():
 def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "400mbit", *UP_RDMA)
-    tests = [test_healthy, test_off, test_link_down, test_late_writes, test_device_dies]
+    tests = [test_healthy, test_off, test_one_host, test_link_down, test_late_writes, test_device_dies]
     if "--long" in sys.argv[1:]:
         tests += [test_tcp, test_ud, test_fewer_rails, test_silent_drop, test_stopped,
                   test_one_sided, test_messages]
