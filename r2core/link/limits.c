@@ -44,15 +44,37 @@ uint64_t r2_net_own_silence_ns(const r2_net_t *net)
 }
 
 /*
+ * What a pause of the peer may add: twice the longest delay of late (hosts with more ranks than
+ * cores pause now and then). Once, where the peer has been heard on some lane all along since this
+ * one's oldest packet left: then it is no pause that this lane waits for.
+ */
+static uint64_t r2_lane_pause_ns(const r2_lane_t *lane)
+{
+    const r2_link_t *link = lane->link;
+    const uint64_t peak_ns = link->path.peak_delay_ns;
+    uint64_t since_ns;
+
+    if (NULL == lane->tx.in_flight) {
+        return 2 * peak_ns;
+    }
+    since_ns = r2_max(lane->tx.in_flight->sent_ns, lane->timing.base_ns);
+    return r2_pause_stamp(link->net->now_ns) - link->path.slept <=
+                       r2_pause_stamp(link->net->now_ns) - r2_pause_stamp(since_ns) ||
+                   2 * (link->net->now_ns - link->path.last_rx_ns) >= peak_ns
+               ? 2 * peak_ns
+               : peak_ns;
+}
+
+/*
  * How long acknowledgements may be missing: the floor, the round trip with its variation (RFC
- * 6298), with twice the longest delay of late to this peer (hosts with more ranks than cores pause
- * now and then), or twice what the lane needs at its measured rate for what is in flight.
+ * 6298), with a pause of the peer, or twice what the lane needs at its measured rate for what is in
+ * flight.
  */
 uint64_t r2_lane_timeout_ns(const r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
-    uint64_t wait_ns = lane->timing.srtt_ns +
-                       r2_max(4 * lane->timing.rttvar_ns, 2 * lane->link->path.peak_delay_ns);
+    uint64_t wait_ns =
+        lane->timing.srtt_ns + r2_max(4 * lane->timing.rttvar_ns, r2_lane_pause_ns(lane));
 
     if (lane->tx.load.bytes_per_s > 0) {
         wait_ns =

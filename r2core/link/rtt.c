@@ -73,6 +73,9 @@ void r2_rtt_heard(r2_link_t *link)
         return;
     }
     pause_ns = now_ns - r2_max(r2_rtt_owed_ns(link), link->path.last_rx_ns);
+    if (2 * pause_ns >= link->path.peak_delay_ns) {
+        link->path.slept = r2_pause_stamp(now_ns);
+    }
     if (pause_ns > link->path.pause_ns || now_ns - link->path.pause_at_ns > R2_PEAK_LIFE_NS) {
         link->path.pause_ns = pause_ns;
         link->path.pause_at_ns = now_ns;

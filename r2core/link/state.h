@@ -139,6 +139,7 @@ struct r2_link {
         bool left_behind;     /* it is not waited for any more */
         bool left;            /* the peer said that it ends */
         bool parted;          /* and what follows from it was done */
+        uint32_t slept;       /* stamp of the newest pause_ns of half of peak_delay_ns or more */
         /* most above the usual round trip of its lane, of late */
         uint64_t peak_delay_ns, peak_delay_at_ns;
         /* longest silence of all lanes together while something was in flight, of late */
@@ -186,6 +187,11 @@ uint64_t r2_net_pause_ns(const r2_net_t *net);
 uint64_t r2_net_own_silence_ns(const r2_net_t *net);
 /** How long acknowledgements may be missing. */
 uint64_t r2_lane_timeout_ns(const r2_lane_t *lane);
+/** Time in 65 us, for path.slept; begins anew after 78 hours. */
+static inline uint32_t r2_pause_stamp(uint64_t now_ns)
+{
+    return (uint32_t) (now_ns >> 16);
+}
 /** True if its oldest packet has been waiting for half a timeout: not for what is urgent. */
 bool r2_lane_is_overdue(const r2_lane_t *lane);
 /** True if this process did not look at its rails for longer than its timers asked for

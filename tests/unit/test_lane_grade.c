@@ -227,6 +227,33 @@ static void pause_of_the_peer_lengthens_timeouts(void **state)
     free(two);
 }
 
+/** What left after a pause, while the peer speaks, need not wait for twice as long: until it is
+ * silent again for half as long as the pause was. */
+static void who_is_heard_all_along_does_not_pause(void **state)
+{
+    two_lanes_t *two = two_lanes_begin();
+    const r2_lane_t *lane = &two->link.lanes[1];
+
+    (void) state;
+    two_lanes_hear(two, 70);
+    r2_rtt_sample(&two->link.lanes[0], 70 * R2_NS_PER_MS, 1000);
+    two_lanes_hear(two, 1);
+    two->packets[1].sent_ns = two->net.now_ns;
+    two->link.lanes[0].tx.in_flight = NULL; /* it has all that was sent there */
+    for (int i = 0; i < 10; ++i) {
+        assert_int_equal(r2_lane_timeout_ns(lane), (1 + 69) * R2_NS_PER_MS);
+        two_lanes_hear(two, 4);
+    }
+    two->net.now_ns += 35 * R2_NS_PER_MS;
+    assert_int_equal(r2_lane_timeout_ns(lane), (1 + 2 * 69) * R2_NS_PER_MS);
+    two_lanes_hear(two, 0); /* that was a pause */
+    two_lanes_hear(two, 1);
+    assert_int_equal(r2_lane_timeout_ns(lane), (1 + 2 * 69) * R2_NS_PER_MS);
+    two->packets[1].sent_ns = two->net.now_ns; /* it did not delay what leaves now */
+    assert_int_equal(r2_lane_timeout_ns(lane), (1 + 69) * R2_NS_PER_MS);
+    free(two);
+}
+
 /** Nothing was in flight: the peer had nothing to say. */
 static void idle_link_makes_no_pause(void **state)
 {
@@ -298,6 +325,7 @@ int main(void)
         cmocka_unit_test(late_lane_among_others_lengthens_nothing),
         cmocka_unit_test(dead_lane_makes_no_pause),
         cmocka_unit_test(pause_of_the_peer_lengthens_timeouts),
+        cmocka_unit_test(who_is_heard_all_along_does_not_pause),
         cmocka_unit_test(idle_link_makes_no_pause),
         cmocka_unit_test(lane_is_as_good_as_its_worst_sign),
         cmocka_unit_test(table_of_states_is_whole),
