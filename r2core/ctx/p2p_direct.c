@@ -42,11 +42,28 @@ static bool r2_region_may(const r2_rail_t *rail)
            NULL != rail->tp->ops->grant && NULL != rail->tp->ops->get;
 }
 
+/* Pages are pinned without the engine lock: that takes as long as there are many. */
+static void r2_region_pin(r2_core_t *core, const r2_rail_worker_t *worker, void *data,
+                          uint64_t bytes)
+{
+    const r2_tp_ops_t *ops = worker->rail->tp->ops;
+    void *pin = NULL == ops->pin_begin ? NULL : ops->pin_begin(worker->worker, data, bytes);
+
+    if (NULL != pin) {
+        r2_core_leave(core);
+        ops->pin(worker->worker, pin);
+        r2_core_enter(core);
+        core->net.now_ns = r2_now_ns(core->clock);
+        ops->pin_end(worker->worker, pin);
+    }
+}
+
 /* @return false: there is no key to it on this rail. */
 static bool r2_region_grant(r2_p2p_region_t *region, r2_rail_t *rail, void *data, uint64_t bytes,
                             r2_tp_key_t *key)
 {
-    r2_net_t *net = &region->p2p->core->net;
+    r2_core_t *core = region->p2p->core;
+    r2_net_t *net = &core->net;
     r2_region_grant_t *grant = &region->grants[region->count];
     size_t key_bytes = 0;
 
@@ -54,6 +71,7 @@ static bool r2_region_grant(r2_p2p_region_t *region, r2_rail_t *rail, void *data
         R2_OK != r2_rail_get(rail, true, net->rank, 0, net->now_ns, &grant->worker)) {
         return false;
     }
+    r2_region_pin(core, grant->worker, data, bytes);
     if (R2_OK != rail->tp->ops->grant(grant->worker->worker, data, bytes, NULL, key->key,
                                       &key_bytes, &grant->grant)) {
         r2_rail_put(grant->worker);

@@ -157,6 +157,23 @@ static void r2_real_ungrant(r2_tp_worker_t *worker, void *grant)
     r2_real_ops(worker)->ungrant(worker, grant);
 }
 
+static void *r2_real_pin_begin(r2_tp_worker_t *worker, void *data, size_t bytes)
+{
+    const r2_tp_ops_t *ops = r2_real_ops(worker);
+
+    return NULL == ops->pin_begin ? NULL : ops->pin_begin(worker, data, bytes);
+}
+
+static void r2_real_pin(r2_tp_worker_t *worker, void *pin)
+{
+    r2_real_ops(worker)->pin(worker, pin);
+}
+
+static void r2_real_pin_end(r2_tp_worker_t *worker, void *pin)
+{
+    r2_real_ops(worker)->pin_end(worker, pin);
+}
+
 static r2_status_t r2_real_put(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target)
 {
     const r2_tp_ops_t *ops = r2_real_ops(ep);
@@ -194,6 +211,9 @@ static const r2_tp_ops_t real_ops = {
     .ep_reads_gpus = r2_real_ep_reads_gpus,
     .grant = r2_real_grant,
     .ungrant = r2_real_ungrant,
+    .pin_begin = r2_real_pin_begin,
+    .pin = r2_real_pin,
+    .pin_end = r2_real_pin_end,
     .put = r2_real_put,
     .get = r2_real_get,
 };

@@ -231,6 +231,9 @@ const r2_tp_ops_t r2_uct_ops = {
     .ep_reads_gpus = r2_uct_ep_reads_gpus,
     .grant = r2_uct_grant,
     .ungrant = r2_uct_ungrant,
+    .pin_begin = r2_uct_pin_begin,
+    .pin = r2_uct_pin,
+    .pin_end = r2_uct_pin_end,
     .put = r2_uct_put,
     .get = r2_uct_get,
 };

@@ -151,6 +151,12 @@ const r2_tp_refusal_t *r2_uct_memory_refusal(const r2_uct_memory_t *memory);
 /** True if so much more could be registered now. */
 bool r2_uct_memory_is_left(uct_md_h md, size_t bytes);
 uct_mem_h r2_uct_region_handle(const r2_uct_region_t *region);
+/** What is to be registered so that region_get() finds it; NULL: it is, or was refused; no memory. */
+r2_uct_region_t *r2_uct_region_begin(r2_uct_memory_t *memory, const void *data, size_t bytes);
+/** Registers it. Any thread, without the engine lock. */
+void r2_uct_region_pin(const r2_uct_memory_t *memory, r2_uct_region_t *region);
+/** Keeps it, if it is registered. */
+void r2_uct_region_end(r2_uct_memory_t *memory, r2_uct_region_t *region);
 
 /* ---- the transport table ---- */
 
@@ -348,6 +354,9 @@ r2_status_t r2_uct_grant(r2_tp_worker_t *worker, void *data, size_t bytes,
                          const r2_tp_memory_t *memory, void *key_p, size_t *key_bytes_p,
                          void **grant_p);
 void r2_uct_ungrant(r2_tp_worker_t *worker, void *grant);
+void *r2_uct_pin_begin(r2_tp_worker_t *worker, void *data, size_t bytes);
+void r2_uct_pin(r2_tp_worker_t *worker, void *pin);
+void r2_uct_pin_end(r2_tp_worker_t *worker, void *pin);
 r2_status_t r2_uct_put(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target);
 r2_status_t r2_uct_get(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target);
 

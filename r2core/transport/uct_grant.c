@@ -51,6 +51,33 @@ void r2_uct_ungrant(r2_tp_worker_t *worker, void *grant)
     r2_ucx_leave();
 }
 
+void *r2_uct_pin_begin(r2_tp_worker_t *worker, void *data, size_t bytes)
+{
+    void *region;
+
+    if (0 == worker->limits.put || bytes > worker->limits.put) {
+        return NULL;
+    }
+    r2_ucx_enter(); /* looks at what is unmapped */
+    region = r2_uct_region_begin(worker->device->memory, data, bytes);
+    r2_ucx_leave();
+    return region;
+}
+
+void r2_uct_pin(r2_tp_worker_t *worker, void *pin)
+{
+    r2_ucx_enter();
+    r2_uct_region_pin(worker->device->memory, pin);
+    r2_ucx_leave();
+}
+
+void r2_uct_pin_end(r2_tp_worker_t *worker, void *pin)
+{
+    r2_ucx_enter();
+    r2_uct_region_end(worker->device->memory, pin);
+    r2_ucx_leave();
+}
+
 /** Hands the write, or the read, to UCX. @return as uct_ep_put_zcopy(). */
 static ucs_status_t r2_uct_put_post(r2_tp_ep_t *ep, r2_uct_record_t *record)
 {

@@ -231,7 +231,9 @@ static void r2_uct_memory_span(unmaps_t *unmaps, uintptr_t start, uintptr_t end)
     }
 }
 
-static bool r2_uct_region_register(r2_uct_memory_t *memory, r2_uct_region_t *region)
+/** @return true: it is registered. UCX does so in any thread: its interfaces grow their buffers in
+ * their own progress. */
+static bool r2_uct_region_map(const r2_uct_memory_t *memory, r2_uct_region_t *region)
 {
     /* UCX (1.13 to 1.22) asks the device for all kinds of access, whatever is said here. */
     const unsigned flags = UCT_MD_MEM_ACCESS_LOCAL_READ | UCT_MD_MEM_ACCESS_LOCAL_WRITE |
@@ -242,15 +244,20 @@ static bool r2_uct_region_register(r2_uct_memory_t *memory, r2_uct_region_t *reg
         void *pointer;
     } start = {.at = region->start};
 
-    if (0 == region->gpu_id) { /* nobody tells when others are freed: their name is another then */
-        r2_uct_memory_span(&memory->unmaps, region->start, region->end);
-    }
     errno = 0;
     if (UCS_OK != uct_md_mem_reg(memory->md, start.pointer, region->end - region->start, flags,
                                  &region->handle)) {
         region->handle = NULL;
     }
     return NULL != region->handle;
+}
+
+static bool r2_uct_region_register(r2_uct_memory_t *memory, r2_uct_region_t *region)
+{
+    if (0 == region->gpu_id) { /* nobody tells when others are freed: their name is another then */
+        r2_uct_memory_span(&memory->unmaps, region->start, region->end);
+    }
+    return r2_uct_region_map(memory, region);
 }
 
 /** The same; where no more memory may be locked, what was not used for longest makes room. */
@@ -284,6 +291,29 @@ static void r2_uct_memory_refused(r2_uct_memory_t *memory, const r2_uct_region_t
     }
 }
 
+/** Keeps a region, instead of those that it overlaps. @return false: it is freed, all are in use. */
+static bool r2_uct_region_keep(r2_uct_memory_t *memory, r2_uct_region_t *region)
+{
+    uint32_t idx;
+
+    r2_uct_regions_drop(memory, region->start, region->end);
+    if (REGIONS_MAX == memory->count) {
+        idx = r2_uct_region_oldest(memory);
+        if (REGIONS_MAX == idx) {
+            r2_uct_region_free(memory, region);
+            return false;
+        }
+        r2_uct_region_drop(memory, idx);
+    }
+    idx = r2_uct_region_after(memory, region->start);
+    memmove(&memory->regions[idx + 1], &memory->regions[idx],
+            (memory->count - idx) * sizeof(memory->regions[0]));
+    memory->regions[idx] = region;
+    region->kept = true;
+    ++memory->count;
+    return true;
+}
+
 /**
  * Registers pages and what is kept around them: neighbours share a page, and are one region from
  * then on. Where that is refused (memory of several kinds), only those that are asked for; what is
@@ -315,22 +345,7 @@ static r2_uct_region_t *r2_uct_region_add(r2_uct_memory_t *memory, const uintptr
             r2_uct_memory_refused(memory, region);
         }
     }
-    r2_uct_regions_drop(memory, region->start, region->end);
-    if (REGIONS_MAX == memory->count) {
-        last = r2_uct_region_oldest(memory);
-        if (REGIONS_MAX == last) {
-            r2_uct_region_free(memory, region);
-            return NULL;
-        }
-        r2_uct_region_drop(memory, last);
-    }
-    last = r2_uct_region_after(memory, region->start);
-    memmove(&memory->regions[last + 1], &memory->regions[last],
-            (memory->count - last) * sizeof(memory->regions[0]));
-    memory->regions[last] = region;
-    region->kept = true;
-    ++memory->count;
-    return region;
+    return r2_uct_region_keep(memory, region) ? region : NULL;
 }
 
 /* ---- for senders ---- */
@@ -371,6 +386,43 @@ r2_uct_region_t *r2_uct_region_get(r2_uct_memory_t *memory, const void *data, si
     region->used = ++memory->uct->uses;
     ++region->users;
     return region;
+}
+
+r2_uct_region_t *r2_uct_region_begin(r2_uct_memory_t *memory, const void *data, size_t bytes)
+{
+    r2_uct_region_t *region;
+    uintptr_t pages[2];
+    uint32_t idx;
+
+    r2_uct_memory_reap(memory);
+    r2_uct_pages(memory, data, bytes, 0, pages);
+    idx = r2_uct_region_after(memory, pages[0]);
+    if (idx < memory->count && memory->regions[idx]->start <= pages[0] &&
+        memory->regions[idx]->end >= pages[1]) {
+        return NULL;
+    }
+    region = calloc(1, sizeof(*region));
+    if (NULL != region) {
+        region->start = pages[0];
+        region->end = pages[1];
+        r2_uct_memory_span(&memory->unmaps, pages[0], pages[1]);
+    }
+    return region;
+}
+
+void r2_uct_region_pin(const r2_uct_memory_t *memory, r2_uct_region_t *region)
+{
+    (void) r2_uct_region_map(memory, region);
+}
+
+void r2_uct_region_end(r2_uct_memory_t *memory, r2_uct_region_t *region)
+{
+    if (NULL == region->handle) {
+        free(region);
+    } else if (r2_uct_region_keep(memory, region)) {
+        region->used = ++memory->uct->uses;
+        r2_uct_memory_reap(memory); /* what was unmapped meanwhile is not kept */
+    }
 }
 
 void r2_uct_region_put(r2_uct_memory_t *memory, r2_uct_region_t *region)

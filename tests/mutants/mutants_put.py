@@ -40,6 +40,10 @@ MUTANTS_PUT = [
     ("questions-of-a-lane-have-no-bound", "link/control.c",
      "lane->tx.pings < R2_LANE_PINGS && r2_control_may(lane->link, R2_WIRE_PING);",
      "lane->tx.pings < UINT32_MAX;", DIRECT),
+    ("pages-are-pinned-under-the-lock", "ctx/p2p_direct.c",
+     "        r2_core_leave(core);\n        ops->pin(worker->worker, pin);\n"
+     "        r2_core_enter(core);\n",
+     "        ops->pin(worker->worker, pin);\n", ["test_sim_p2p_leave"]),
     ("memory-is-given-back-without-a-fence", "link/net.c",
      "            r2_idle_renew(lane); /* what",
      "            r2_place_closed(lane, lane->conn->worker->worker); /* what", PLACED_DROP),

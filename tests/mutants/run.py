@@ -63,7 +63,7 @@ STAGED = ("test_exec_staged", "test_exec_rows", "test_exec", "test_exec_device",
 WITH_DRIVER = DRIVER + STAGED + ("test_pins",)
 # The transport over RDMA: its test with the NIC of tests/softverbs, which the build has.
 RC = "test_tp_ucx"
-RC_PARTS = ["tp_closing", "tp_memory", "tp_processes", "tp_put", "tp_rail", "tp_rdma",
+RC_PARTS = ["tp_closing", "tp_memory", "tp_pin", "tp_processes", "tp_put", "tp_rail", "tp_rdma",
             "tp_land", "tp_sides", "tp_tcp"]
 # Tests with an allocator of their own, in place of the simulator's, or a clock.
 OWN = {"test_control": SIM, "test_threads_pmix": ["pmix_stub"]}

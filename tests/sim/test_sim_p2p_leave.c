@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Point-to-point in the simulator before nodes have met, and while one leaves.
+ * Point-to-point in the simulator before nodes have met, while one registers memory, and while one
+ * leaves.
  */
 #include "r2_config.h"
 
@@ -232,6 +233,117 @@ static void test_published_is_asked_once(void **state)
     t_world_free(world);
 }
 
+/** A transport that registers, in the place of a rail's own. */
+static struct {
+    r2_core_t *core;
+    r2_tp_ops_t ops;
+    r2_tp_t tp;
+    uint32_t begun, pinned, ended, granted;
+} pins;
+
+/* Nobody else may have it now. */
+static bool t_is_locked(void)
+{
+    if (0 != pthread_mutex_trylock(&pins.core->lock)) {
+        return true;
+    }
+    pthread_mutex_unlock(&pins.core->lock);
+    return false;
+}
+
+static void *t_pin_begin(r2_tp_worker_t *worker, void *data, size_t bytes)
+{
+    (void) worker, (void) bytes;
+    assert_true(t_is_locked());
+    ++pins.begun;
+    return data;
+}
+
+static void t_pin(r2_tp_worker_t *worker, void *pin)
+{
+    (void) worker, (void) pin;
+    assert_false(t_is_locked());
+    ++pins.pinned;
+}
+
+static void t_pin_end(r2_tp_worker_t *worker, void *pin)
+{
+    (void) worker, (void) pin;
+    assert_true(t_is_locked());
+    ++pins.ended;
+}
+
+static r2_status_t t_grant(r2_tp_worker_t *worker, void *data, size_t bytes,
+                           const r2_tp_memory_t *memory, void *key_p, size_t *key_bytes_p,
+                           void **grant_p)
+{
+    (void) worker, (void) bytes, (void) memory;
+    assert_true(t_is_locked());
+    assert_int_equal(pins.ended, pins.begun);
+    memcpy(key_p, "key", 3);
+    *key_bytes_p = 3;
+    *grant_p = data;
+    ++pins.granted;
+    return R2_OK;
+}
+
+static void t_ungrant(r2_tp_worker_t *worker, void *grant)
+{
+    (void) worker, (void) grant;
+    --pins.granted;
+}
+
+static r2_status_t t_get(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target)
+{
+    (void) ep, (void) op, (void) target;
+    return R2_ERR_UNSUPPORTED;
+}
+
+/* Others go on while pages are pinned, which for long memory takes long: on each of two rails. */
+static void test_pages_are_pinned_without_the_lock(void **state)
+{
+    t_world_t *world = t_world_new(32);
+    t_node_t *node = &world->nodes[0];
+    r2_core_t *core = &node->ctx->core;
+    r2_p2p_region_t *region;
+    r2_p2p_memory_t memory;
+    const r2_tp_t *before[2];
+
+    (void) state;
+    memset(&pins, 0, sizeof(pins));
+    pins.core = core;
+    core->params.direct = true;
+    for (uint32_t i = 0; i < 2; ++i) {
+        r2_rail_t *rail = &core->net.rails[i];
+
+        pins.tp = *rail->tp;
+        pins.ops = *rail->tp->ops;
+        pins.ops.pin_begin = t_pin_begin;
+        pins.ops.pin = t_pin;
+        pins.ops.pin_end = t_pin_end;
+        pins.ops.grant = t_grant;
+        pins.ops.ungrant = t_ungrant;
+        pins.ops.get = t_get;
+        pins.tp.ops = &pins.ops;
+        before[i] = rail->tp;
+        rail->tp = &pins.tp;
+        snprintf(rail->nic.rdma, sizeof(rail->nic.rdma), "rail%u", i);
+    }
+    assert_int_equal(r2_p2p_register(node->p2p, node->memory, T_BYTES, &memory, &region), R2_OK);
+    assert_false(t_is_locked());
+    assert_int_equal(memory.count, 2);
+    assert_int_equal(pins.pinned, 2);
+    assert_int_equal(pins.granted, 2);
+    r2_p2p_deregister(region);
+    assert_int_equal(pins.granted, 0);
+    for (uint32_t i = 0; i < 2; ++i) {
+        core->net.rails[i].tp = before[i];
+        core->net.rails[i].nic.rdma[0] = '\0';
+    }
+    core->params.direct = false;
+    t_world_free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_ask_after),
         cmocka_unit_test(test_ask_after_lost),
         cmocka_unit_test(test_published_is_asked_once),
+        cmocka_unit_test(test_pages_are_pinned_without_the_lock),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

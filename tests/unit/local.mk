@@ -28,6 +28,8 @@ tests_unit_test_tp_ucx_SOURCES = \
     tests/unit/tp_closing.c \
     tests/unit/tp_land.c \
     tests/unit/tp_memory.c \
+    tests/unit/tp_memory.h \
+    tests/unit/tp_pin.c \
     tests/unit/tp_processes.c \
     tests/unit/tp_put.c \
     tests/unit/tp_rail.c \

@@ -371,6 +371,8 @@ static const struct CMUnitTest over_rdma[] = {
     RC(test_memory_is_refused),
     RC(test_memory_is_short),
     RC(test_memory_is_used_up),
+    RC(test_memory_is_pinned_beside),
+    RC(test_pinning_keeps_nobody_waiting),
     RC(test_long_packets_are_not_copied),
     RC(test_worker_locks_little),
     RC(test_puts_land_before_their_header),

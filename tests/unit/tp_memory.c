@@ -6,14 +6,12 @@
  */
 #include "r2_config.h"
 
-#include "tp_sides.h"
+#include "tp_memory.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <sched.h>
 #include <sys/mman.h>
-
-#define CHUNKS      64u
-#define WHOLE_BYTES ((size_t) CHUNKS * DATA_MAX)
 
 /* ---- registrations: verbs that pass through this program ---- */
 
@@ -24,6 +22,12 @@ static uintptr_t newest[2];  /* address and bytes */
 static bool refuses;
 bool refuses_all, opens_none, connects_none;
 static size_t lock_limit = SIZE_MAX; /* of what is counted */
+memory_slow_t memory_slow;
+
+uint32_t memory_registered(void)
+{
+    return registered;
+}
 
 /** What is registered of the counted memory. */
 static struct {
@@ -53,8 +57,7 @@ static void lock_move(const void *from, const void *to, size_t bytes)
     }
 }
 
-/** Counts what is registered between these addresses from now on. */
-static void memory_count(uintptr_t start, uintptr_t end)
+void memory_count(uintptr_t start, uintptr_t end)
 {
     counted[0] = start;
     counted[1] = end;
@@ -65,6 +68,23 @@ void memory_refuse(const void *data, size_t bytes)
 {
     memory_count((uintptr_t) data, (uintptr_t) data + bytes);
     refuses = bytes > 0;
+}
+
+bool memory_spin(atomic_bool *what)
+{
+    const uint64_t end_ns = now_ns() + 10 * R2_NS_PER_S;
+
+    while (!atomic_load(what) && now_ns() < end_ns) {
+        sched_yield();
+    }
+    return atomic_load(what);
+}
+
+static void slow_pin(void *address, size_t bytes)
+{
+    (void) madvise(address, bytes, MADV_POPULATE_WRITE);
+    atomic_store(&memory_slow.begun, true);
+    (void) memory_spin(&memory_slow.may_end);
 }
 
 typedef void *(*reg_fn_t)(void *pd, void *address, size_t bytes, uint64_t iova, unsigned access);
@@ -100,6 +120,9 @@ void *ibv_reg_mr_iova2(void *pd, void *address, size_t bytes, uint64_t iova, uns
             return NULL;
         }
         registered += !again;
+    }
+    if (memory_slow.on && at >= counted[0] && at < counted[1]) {
+        slow_pin(address, bytes);
     }
     mr = next.function(pd, address, bytes, iova, access);
     if (NULL != mr && at >= counted[0] && at < counted[1]) {
@@ -147,8 +170,7 @@ int ibv_modify_qp(void *qp, void *attr, int mask)
     return connects_none ? EOPNOTSUPP : next.function(qp, attr, mask);
 }
 
-/** Memory with the pattern in it: packet n of a size may start at n. */
-static char *memory_map(char *at)
+char *memory_map(char *at)
 {
     char *memory = mmap(at, WHOLE_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | (NULL == at ? 0 : MAP_FIXED), -1, 0);
@@ -161,8 +183,7 @@ static char *memory_map(char *at)
     return memory;
 }
 
-/** Sends all of some memory, a packet for each chunk, and waits until it is ours again. */
-static void memory_send(side_t *a, side_t *b, const char *memory, const r2_tp_memory_t *whole)
+void memory_send(side_t *a, side_t *b, const char *memory, const r2_tp_memory_t *whole)
 {
     static packet_t packets[CHUNKS];
 

@@ -162,6 +162,8 @@ void test_late_puts_land_until_the_receiver_closes(void **state);
 void test_late_puts_end_with_the_device(void **state);
 void test_granted_memory_is_unmapped(void **state);
 void test_puts_end_with_their_memory(void **state);
+void test_memory_is_pinned_beside(void **state);
+void test_pinning_keeps_nobody_waiting(void **state);
 void test_nothing_is_granted(void **state);
 
 /* ---- tp_rail.c ---- */

@@ -215,6 +215,15 @@ typedef struct r2_tp_ops {
      */
     void (*ungrant)(r2_tp_worker_t *worker, void *grant);
     /**
+     * NULL: there is no such thing. Registers memory for grant() in three steps, of which the one
+     * that takes long, pin(), is any thread's, without the engine lock, as long as the worker is
+     * there. What fails is tried again by grant().
+     * @return what the other two take; NULL: there is nothing to be done, or no memory.
+     */
+    void *(*pin_begin)(r2_tp_worker_t *worker, void *data, size_t bytes);
+    void (*pin)(r2_tp_worker_t *worker, void *pin);
+    void (*pin_end)(r2_tp_worker_t *worker, void *pin);
+    /**
      * NULL as grant. Writes the data of `op` to `target` and sends the header behind them, as a
      * packet without data: who gets it has the data. `sent` as for send(). Without a header nothing
      * tells the peer; what is sent on this endpoint later comes after it.
