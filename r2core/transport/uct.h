@@ -151,7 +151,8 @@ const r2_tp_refusal_t *r2_uct_memory_refusal(const r2_uct_memory_t *memory);
 /** True if so much more could be registered now. */
 bool r2_uct_memory_is_left(uct_md_h md, size_t bytes);
 uct_mem_h r2_uct_region_handle(const r2_uct_region_t *region);
-/** What is to be registered so that region_get() finds it; NULL: it is, or was refused; no memory. */
+/** What is to be registered so that region_get() finds it; NULL: it is, or was refused, or there is
+ * no memory. */
 r2_uct_region_t *r2_uct_region_begin(r2_uct_memory_t *memory, const void *data, size_t bytes);
 /** Registers it. Any thread, without the engine lock. */
 void r2_uct_region_pin(const r2_uct_memory_t *memory, r2_uct_region_t *region);

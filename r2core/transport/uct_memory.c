@@ -291,7 +291,7 @@ static void r2_uct_memory_refused(r2_uct_memory_t *memory, const r2_uct_region_t
     }
 }
 
-/** Keeps a region, instead of those that it overlaps. @return false: it is freed, all are in use. */
+/** Keeps a region, instead of those that it overlaps. @return false: no room, it is freed. */
 static bool r2_uct_region_keep(r2_uct_memory_t *memory, r2_uct_region_t *region)
 {
     uint32_t idx;

@@ -31,8 +31,8 @@ static void grant_and_back(const side_t *side, char *memory, size_t bytes)
     size_t key_bytes;
     void *grant;
 
-    assert_int_equal(
-        tp.ops->grant(side->worker, memory, bytes, NULL, key, &key_bytes, &grant), R2_OK);
+    assert_int_equal(tp.ops->grant(side->worker, memory, bytes, NULL, key, &key_bytes, &grant),
+                     R2_OK);
     tp.ops->ungrant(side->worker, grant);
 }
 
@@ -89,7 +89,8 @@ void test_pinning_keeps_nobody_waiting(void **state)
     memory_slow.on = true;
     atomic_store(&memory_slow.may_end, true);
     for (int steps = 0; steps <= 1; ++steps) {
-        char *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char *memory =
+            mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         uint64_t start_ns = now_ns();
 
         assert_ptr_not_equal(memory, MAP_FAILED);
