@@ -251,7 +251,8 @@ def down():
 def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "400mbit", *UP_RDMA)
-    tests = [test_healthy, test_off, test_one_host, test_link_down, test_late_writes, test_device_dies]
+    tests = [test_healthy, test_off, test_one_host, test_link_down, test_late_writes,
+             test_device_dies]
     if "--long" in sys.argv[1:]:
         tests += [test_tcp, test_ud, test_fewer_rails, test_silent_drop, test_stopped,
                   test_one_sided, test_messages]
