@@ -23,8 +23,7 @@ typedef struct r2_oob_ops {
     r2_status_t (*identity)(void *oob, uint32_t *rank_p, uint32_t *size_p);
     /**
      * The job key, R2_JOB_KEY_BYTES, equal in all processes and secret to others. Rank 0 publishes
-     * it when the driver is created; ask after the launcher's fence (first communicator), when it
-     * is here.
+     * it with its blob; ask after the launcher's fence (first communicator), when it is here.
      * @return R2_OK, R2_ERR_NOT_FOUND (rank 0 does not run r2), R2_ERR_TIMEOUT.
      */
     r2_status_t (*job_key)(void *oob, uint8_t *key_p);

@@ -16,7 +16,9 @@
 #include "oob/pmix_value.h"
 
 /*
- * Put and commit before the launcher's fence, get after it. PMIx_Init() and PMIx_Finalize() count
+ * Put and commit before the launcher's fence, get after it. The job key is not committed by itself:
+ * where the launcher has no fence r2 publishes nothing, and who asked for what rank 0 has would be
+ * told that it has the key, and nothing of its MPI. PMIx_Init() and PMIx_Finalize() count
  * references, beside those of MPI.
  */
 
@@ -135,7 +137,7 @@ r2_status_t r2_oob_pmix_create(r2_oob_t *oob_p)
     }
     if (0 == oob->self.rank) {
         randombytes_buf(oob->key, sizeof(oob->key));
-        status = r2_pmix_put(R2_PMIX_JOB_KEY, oob->key, sizeof(oob->key));
+        status = r2_pmix_store(R2_PMIX_JOB_KEY, oob->key, sizeof(oob->key));
         if (R2_OK != status) {
             goto err_finalize;
         }

@@ -382,7 +382,7 @@ r2_status_t r2_pmix_get(const r2_pmix_job_t *job, uint32_t rank, const char *nam
     return status;
 }
 
-r2_status_t r2_pmix_put(const char *name, const void *bytes_from, size_t bytes)
+r2_status_t r2_pmix_store(const char *name, const void *bytes_from, size_t bytes)
 {
     pmix_value_t value;
 
@@ -390,8 +390,15 @@ r2_status_t r2_pmix_put(const char *name, const void *bytes_from, size_t bytes)
     value.type = PMIX_BYTE_OBJECT;
     value.data.bo.bytes = (char *) (uintptr_t) bytes_from; /* copied by PMIx_Put() */
     value.data.bo.size = bytes;
-    if (PMIX_SUCCESS != PMIx_Put(PMIX_GLOBAL, name, &value) || PMIX_SUCCESS != PMIx_Commit()) {
-        return R2_ERR_SYSTEM;
+    return PMIX_SUCCESS == PMIx_Put(PMIX_GLOBAL, name, &value) ? R2_OK : R2_ERR_SYSTEM;
+}
+
+r2_status_t r2_pmix_put(const char *name, const void *bytes_from, size_t bytes)
+{
+    r2_status_t status = r2_pmix_store(name, bytes_from, bytes);
+
+    if (R2_OK == status && PMIX_SUCCESS != PMIx_Commit()) {
+        status = R2_ERR_SYSTEM;
     }
-    return R2_OK;
+    return status;
 }

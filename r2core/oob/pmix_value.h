@@ -67,7 +67,10 @@ r2_status_t r2_pmix_ask_dead(const r2_pmix_job_t *job, uint8_t *dead_p, size_t b
 r2_status_t r2_pmix_get(const r2_pmix_job_t *job, uint32_t rank, const char *name, void *to,
                         size_t space, size_t *bytes_p);
 
-/** Publishes a value. @return R2_OK, R2_ERR_SYSTEM. */
+/** Others see the value when this process, or its MPI, commits. @return R2_OK, R2_ERR_SYSTEM. */
+r2_status_t r2_pmix_store(const char *name, const void *bytes_from, size_t bytes);
+
+/** Publishes a value, and what was stored. @return R2_OK, R2_ERR_SYSTEM. */
 r2_status_t r2_pmix_put(const char *name, const void *bytes_from, size_t bytes);
 
 #endif

@@ -227,6 +227,7 @@ static void t_exchange(const r2_oob_t *oob, bool deaths)
     uint8_t key[R2_JOB_KEY_BYTES];
     r2_post_t post = {0};
 
+    T_CHECK(R2_OK == oob->ops->publish(oob->instance, "here", 4)); /* the key goes with it */
     T_CHECK(R2_OK == oob->ops->fence(oob->instance));
     T_CHECK(R2_OK == oob->ops->job_key(oob->instance, key));
     T_CHECK(R2_OK == r2_pmix_event_create(&config, &post));

@@ -30,6 +30,8 @@ MUTANTS_OOB = [
     ("questions-are-freed-with-their-job", "oob/pmix_request.c",
      "    answered = request->answered;\n    request->left",
      "    answered = true;\n    request->left", PMIX_VALUE),
+    ("job-keys-are-published-alone", "oob/pmix.c", "r2_pmix_store(R2_PMIX_JOB_KEY",
+     "r2_pmix_put(R2_PMIX_JOB_KEY", PMIX_VALUE),
     ("jobs-of-other-launchers-have-ended", "oob/pmix_value.c",
      "&& r2_pmix_has_started(server, job->nspace)", "&& '\\0' != server[0]", PMIX_VALUE),
     ("launchers-with-one-beginning-are-one", "oob/pmix_value.c",

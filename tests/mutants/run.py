@@ -68,9 +68,9 @@ RC_PARTS = ["tp_closing", "tp_memory", "tp_pin", "tp_processes", "tp_put", "tp_r
 # Tests with an allocator of their own, in place of the simulator's, or a clock.
 OWN = {"test_control": SIM, "test_threads_pmix": ["pmix_stub"]}
 # Functions that tests have in place of libraries'.
-PMIX = ("PMIx_Get_nb", "PMIx_Query_info_nb", "PMIx_Get", "PMIx_Init", "PMIx_Finalize",
-        "PMIx_Register_event_handler", "PMIx_Deregister_event_handler", "pthread_cond_timedwait",
-        "sodium_memzero")
+PMIX = ("PMIx_Get_nb", "PMIx_Query_info_nb", "PMIx_Get", "PMIx_Put", "PMIx_Commit", "PMIx_Init",
+        "PMIx_Finalize", "PMIx_Register_event_handler", "PMIx_Deregister_event_handler",
+        "pthread_cond_timedwait", "sodium_memzero")
 WRAPPED = {"test_pmix_value": PMIX, "test_pmix_pair": PMIX,
            "test_threads_pmix": ("pthread_cond_timedwait",),
            "test_control": ("malloc", "calloc", "aligned_alloc"),

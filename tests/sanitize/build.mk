@@ -100,13 +100,14 @@ LINK_test_event_writer := -Wl,--wrap=close
 EXTRA_test_excuses := $(STUB)
 EXTRA_test_direct := $(STUB)
 # What the PMIx server is asked: these have a server of their own.
-EXTRA_test_pmix_value := $(SRCDIR)/tests/unit/pmix_stub.c \
+EXTRA_test_pmix_value := $(SRCDIR)/tests/unit/pmix_stub.c $(SRCDIR)/r2core/oob/pmix.c \
     $(addprefix $(SRCDIR)/r2core/oob/pmix_,pair.c port.c request.c server.c value.c)
 EXTRA_test_pmix_pair := $(EXTRA_test_pmix_value)
 EXTRA_test_threads_pmix := $(SRCDIR)/r2core/oob/pmix_request.c
 LINK_test_threads_pmix := -Wl,--wrap=pthread_cond_timedwait
-PMIX_STUB := PMIx_Get_nb PMIx_Query_info_nb PMIx_Get PMIx_Init PMIx_Finalize \
-    PMIx_Register_event_handler PMIx_Deregister_event_handler pthread_cond_timedwait sodium_memzero
+PMIX_STUB := PMIx_Get_nb PMIx_Query_info_nb PMIx_Get PMIx_Put PMIx_Commit PMIx_Init \
+    PMIx_Finalize PMIx_Register_event_handler PMIx_Deregister_event_handler \
+    pthread_cond_timedwait sodium_memzero
 LINK_test_pmix_value := $(addprefix -Wl$(comma)--wrap=,$(PMIX_STUB)) $(shell pkg-config --libs pmix)
 LINK_test_pmix_pair := $(LINK_test_pmix_value)
 EXTRA_fuzz_link := $(STUB)

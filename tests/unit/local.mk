@@ -505,6 +505,7 @@ tests_unit_test_posts_LDADD = $(R2_TEST_LIBS)
 
 # What the PMIx server is asked
 pmix_stub_wraps = -Wl,--wrap=PMIx_Get_nb,--wrap=PMIx_Query_info_nb,--wrap=PMIx_Get \
+    -Wl,--wrap=PMIx_Put,--wrap=PMIx_Commit \
     -Wl,--wrap=PMIx_Init,--wrap=PMIx_Finalize,--wrap=PMIx_Register_event_handler \
     -Wl,--wrap=PMIx_Deregister_event_handler,--wrap=pthread_cond_timedwait \
     -Wl,--wrap=sodium_memzero

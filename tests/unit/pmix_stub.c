@@ -176,6 +176,22 @@ pmix_status_t __wrap_PMIx_Get(const pmix_proc_t *proc, const char key[], const p
     return PMIX_SUCCESS;
 }
 
+pmix_status_t __wrap_PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *value);
+pmix_status_t __wrap_PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *value)
+{
+    (void) scope, (void) key, (void) value;
+    ++pmix_stub.stored;
+    return PMIX_SUCCESS;
+}
+
+pmix_status_t __wrap_PMIx_Commit(void);
+pmix_status_t __wrap_PMIx_Commit(void)
+{
+    pmix_stub.seen += pmix_stub.stored;
+    pmix_stub.stored = 0;
+    return PMIX_SUCCESS;
+}
+
 pmix_status_t __wrap_PMIx_Init(pmix_proc_t *self, pmix_info_t info[], size_t ninfo);
 pmix_status_t __wrap_PMIx_Init(pmix_proc_t *self, pmix_info_t info[], size_t ninfo)
 {

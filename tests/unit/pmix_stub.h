@@ -40,6 +40,8 @@ typedef struct pmix_stub {
     pmix_notification_fn_t heard; /* the last handler that was registered */
     void *heard_arg;              /* borrowed: its object */
     unsigned handlers;
+    unsigned stored; /* values that PMIx_Put() was given since the last commit */
+    unsigned seen;   /* values that others see: those before it */
 } pmix_stub_t;
 
 extern pmix_stub_t pmix_stub;

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "oob/oob.h"
 #include "oob/pmix_request.h"
 #include "oob/pmix_value.h"
 #include "pmix_stub.h"
@@ -349,6 +350,21 @@ static void test_who_lived_is_asked_anew(void **state)
     r2_pmix_job_close(&t_job);
 }
 
+/* Rank 0 has the job key: alone it would be all that others see of this process. */
+static void test_key_goes_with_the_blob(void **state)
+{
+    r2_oob_t oob;
+
+    (void) state;
+    pmix_stub.meanwhile = t_answer_job;
+    assert_int_equal(r2_oob_pmix_create(&oob), R2_OK);
+    assert_int_equal(pmix_stub.stored, 1);
+    assert_int_equal(pmix_stub.seen, 0);
+    assert_int_equal(oob.ops->publish(oob.instance, "1234", 4), R2_OK);
+    assert_int_equal(pmix_stub.seen, 2);
+    r2_oob_pmix_destroy(&oob);
+}
+
 /* Whoever was last has freed each question. */
 static int t_teardown(void **state)
 {
@@ -376,6 +392,7 @@ int main(void)
         T(test_jobs_that_are_not_known),
         T(test_silence_about_who_lives),
         T(test_who_lived_is_asked_anew),
+        T(test_key_goes_with_the_blob),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
