@@ -175,6 +175,9 @@ static void t_died(void *arg, uint32_t rank)
 
     (void) arg;
     T_CHECK(rank + T_VICTIMS >= t_size && rank < t_size);
+    if (t_rank + T_VICTIMS >= t_size) {
+        return; /* late to die on a busy machine: it hears of the other, and was told no time */
+    }
     T_CHECK(0 != t_dies_ns[rank] && now_ns >= t_dies_ns[rank]);
     printf("oob_events: rank %u knows after %.1f ms that rank %u is dead\n", t_rank,
            (double) (now_ns - t_dies_ns[rank]) / 1e6, rank);
