@@ -5,6 +5,7 @@
 import ctypes
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -43,6 +44,20 @@ def r2lab(*words, status=0, env=None, **options):
     assert done.returncode == status, "r2lab %s: exit status %d, not %d\n%s%s" % (
         " ".join(map(str, words)), done.returncode, status, done.stdout, done.stderr)
     return done.stdout, done.stderr
+
+
+def same_mpi(python):
+    """Skips a test for which mpi4py is missing, or is of another Open MPI than mpirun."""
+    ask = ("import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; "
+           "print(MPI.Get_library_version())")
+    says = [subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                           check=False).stdout
+            for words in ((python, "-c", ask), ("mpirun", "--version"))]
+    theirs, ours = (re.search(r"Open MPI\)? v?([^,\s]+)", text) for text in says)
+    if theirs is None:
+        raise Skip("python3-mpi4py is not installed")
+    if theirs.group(1) != ours.group(1):
+        raise Skip("mpi4py is of Open MPI %s, mpirun of %s" % (theirs.group(1), ours.group(1)))
 
 
 def follow(child, lab, word, faults=()):

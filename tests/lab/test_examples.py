@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from labtest import R2LAB, TOP, r2lab, run_all
+from labtest import R2LAB, TOP, r2lab, run_all, same_mpi
 
 LAB = "ex%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
@@ -50,6 +50,7 @@ FAULTS = ((4, "down", "h1", "rail2"), (8, "drop", "h0", "rail1"), (14, "heal", "
 
 def compare(*words):
     """A healthy run against one with rails that die and come back."""
+    same_mpi(sys.executable)
     healthy = train(*words)
     broken = train(*words, faults=FAULTS)
     assert healthy == broken, "".join(healthy + ["--\n"] + broken)

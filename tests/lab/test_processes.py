@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from labtest import R2LAB, TOP, r2lab, run_all
+from labtest import R2LAB, TOP, r2lab, run_all, same_mpi
 
 LAB = "pr%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
@@ -73,6 +73,7 @@ def test_die_system():
 
 def test_die_python():
     """a worker of Python's multiprocessing lives on"""
+    same_mpi(PYTHON[0])
     return die(*ALL_R2, *PYTHON)
 
 
@@ -89,6 +90,7 @@ def test_harmless():
 
 def test_python():
     """pools of Python's multiprocessing, collectives and messages go on"""
+    same_mpi(PYTHON[0])
     right(*ALL_R2, *PYTHON)
 
 
