@@ -64,6 +64,8 @@ typedef struct r2_exec_op {
     bool fetching;         /* SEND: and cannot: it is loaded */
     bool filling;          /* SEND: has begun, and waits for loads (stream.c) */
     bool is_whole;         /* SEND: meanwhile all of it was acknowledged */
+    bool sought_src;       /* all that is missing of what it reads is on its way (stage.c) */
+    bool sought_dst;       /* the same of what it adds to */
     bool direct;           /* RECV: the user's memory has it, and not the copy */
     r2_loan_t *loan;       /* borrowed: in exec->loans; or NULL */
     r2_landing_t *landing; /* RECV: borrowed, in exec->landings; or NULL */

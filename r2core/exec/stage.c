@@ -330,27 +330,47 @@ static r2_status_t r2_stage_load_missing(r2_exec_t *exec, uint32_t which,
     return status;
 }
 
-/* @param ready_p as r2_stage_advance(). */
-static r2_status_t r2_stage_side_load(r2_exec_t *exec, r2_buf_t buf, const r2_touch_span_t *span,
-                                      uint32_t *ready_p)
+static bool r2_stage_lacks_some(r2_staged_t *stage, const r2_staged_side_t *side,
+                                r2_touch_span_t span)
 {
+    while (span.first < span.end && R2_STAGE_MISSING != side->loaded[span.first]) {
+        ++stage->looked;
+        ++span.first;
+    }
+    return span.first < span.end;
+}
+
+/* All that is missing is loaded at once, also behind what is on its way: else an op would wait for
+ * one load after the other. It is looked for once, since no other op takes anything away. */
+static r2_status_t r2_stage_side_load(r2_exec_t *exec, uint32_t index, bool is_dst)
+{
+    const r2_op_t *op = &exec->schedule->ops[index];
+    r2_staged_t *stage = exec->stage;
+    const r2_buf_t buf = is_dst ? op->dst.buf : op->src.buf;
     const uint32_t which = R2_BUF_IN == buf ? 0 : 1;
-    r2_staged_side_t *side = &exec->stage->sides[which];
+    const r2_touch_span_t *span = is_dst ? &stage->touch->dst[index] : &stage->touch->src[index];
+    uint32_t *ready_p = is_dst ? &stage->ready_dst[index] : &stage->ready_src[index];
+    bool *sought_p = is_dst ? &exec->ops[index].sought_dst : &exec->ops[index].sought_src;
+    r2_staged_side_t *side = &stage->sides[which];
+    r2_touch_span_t rest;
     r2_status_t status;
 
     if (R2_BUF_SCRATCH == buf || NULL == side->place) {
         return R2_OK;
     }
     status = r2_stage_advance(exec->stage, side, span, ready_p);
-    if (R2_IN_PROGRESS != status || R2_STAGE_MISSING != side->loaded[span->first + *ready_p]) {
+    if (R2_IN_PROGRESS != status ||
+        (*sought_p && R2_STAGE_MISSING != side->loaded[span->first + *ready_p])) {
         return status;
     }
-    status = r2_stage_load_ahead(exec);
-    if (R2_OK == status) {
-        status = r2_stage_load_missing(exec, which,
-                                       &(r2_touch_span_t){span->first + *ready_p, span->end});
+    rest = (r2_touch_span_t){span->first + *ready_p, span->end};
+    status = R2_OK;
+    if (r2_stage_lacks_some(stage, side, rest)) {
+        status = r2_stage_load_ahead(exec);
+        status = R2_OK == status ? r2_stage_load_missing(exec, which, &rest) : status;
     }
-    return status < 0 ? status : r2_stage_advance(exec->stage, side, span, ready_p);
+    *sought_p = R2_OK == status;
+    return status < 0 ? status : r2_stage_advance(stage, side, span, ready_p);
 }
 
 r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
@@ -358,7 +378,7 @@ r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
     const r2_op_t *op = &exec->schedule->ops[index];
     const r2_touch_t *touch = exec->stage->touch;
     const uint8_t direct = touch->direct[index];
-    r2_status_t status = R2_OK;
+    r2_status_t status = R2_OK, dst_status = R2_OK;
 
     if (r2_stage_copies(exec, index)) {
         return R2_OK;
@@ -366,17 +386,16 @@ r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
     if (r2_loan_prepare(exec, index) || r2_nic_prepare(exec, index)) {
         const r2_buf_t buf = R2_OP_RECV == op->kind ? op->dst.buf : op->src.buf;
 
+        r2_assert(0 == exec->stage->ready_src[index]); /* r2_stream_may_begin() takes it for that */
         return r2_stage_follow(&exec->stage->sides[R2_BUF_IN == buf ? 0 : 1]);
     }
     if (r2_touch_reads_src(op) && 0 == (direct & R2_TOUCH_DIRECT_SRC)) {
-        status = r2_stage_side_load(exec, op->src.buf, &touch->src[index],
-                                    &exec->stage->ready_src[index]);
+        status = r2_stage_side_load(exec, index, false);
     }
-    if (R2_OK == status && r2_touch_writes_dst(op) && 0 == (direct & R2_TOUCH_DIRECT_DST)) {
-        status = r2_stage_side_load(exec, op->dst.buf, &touch->dst[index],
-                                    &exec->stage->ready_dst[index]);
+    if (status >= 0 && r2_touch_writes_dst(op) && 0 == (direct & R2_TOUCH_DIRECT_DST)) {
+        dst_status = r2_stage_side_load(exec, index, true);
     }
-    return status;
+    return R2_OK == status || dst_status < 0 ? dst_status : status;
 }
 
 void r2_stage_begin(r2_exec_t *exec, uint32_t index)

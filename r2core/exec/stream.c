@@ -44,12 +44,14 @@ static uint32_t r2_stream_loaded(const r2_exec_t *exec, uint32_t index)
     return exec->stage->touch->src[index].first + exec->stage->ready_src[index];
 }
 
-/* Of what is lent or read by NICs no piece is ready. */
+/* Of what is lent or read by NICs no piece is ready: it is where it always was. */
 bool r2_stream_may_begin(const r2_exec_t *exec, uint32_t index)
 {
     const r2_op_t *op = &exec->schedule->ops[index];
+    const r2_exec_op_t *handle = &exec->ops[index];
     r2_link_t *link;
 
+    r2_assert(0 == exec->stage->ready_src[index] || (!handle->by_nic && !r2_loan_is_on(handle)));
     return R2_OP_SEND == op->kind && r2_stream_is_long(exec->stage->touch->src[index]) &&
            exec->stage->ready_src[index] > 0 &&
            !exec->ops[index].fetching && /* what is fetched is under way already */

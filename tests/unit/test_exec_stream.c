@@ -8,6 +8,9 @@
  */
 #include "r2_config.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 #include "exec_loans.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -264,6 +267,168 @@ static void pieces_are_looked_at_once(void **state)
     }
 }
 
+static uint32_t missing_of(const r2_staged_side_t *side, const r2_touch_span_t *span)
+{
+    uint32_t count = 0;
+
+    for (uint32_t s = span->first; s < span->end; ++s) {
+        count += R2_STAGE_MISSING == side->loaded[s] ? 1 : 0;
+    }
+    return count;
+}
+
+/* @return in how many goes an op has its missing pieces loaded: before all but the first it waits
+ * for what it had loaded last. */
+static uint32_t goes_of(r2_exec_t *exec, uint32_t op, bool is_dst)
+{
+    const r2_staged_side_t *side = &exec->stage->sides[is_dst ? 1 : 0];
+    const r2_touch_span_t *span =
+        is_dst ? &exec->stage->touch->dst[op] : &exec->stage->touch->src[op];
+    const uint32_t *ready = is_dst ? exec->stage->ready_dst : exec->stage->ready_src;
+    uint32_t goes = 0, before = missing_of(side, span);
+
+    assert_true(before > 0);
+    while (ready[op] < span->end - span->first) {
+        uint32_t after;
+
+        r2_engine_run(&engine, true);
+        after = missing_of(side, span);
+        goes += after < before ? 1 : 0;
+        before = after;
+        sched_yield();
+    }
+    return goes;
+}
+
+enum { ISLANDS = 4 };
+
+/* What NICs were to read is fetched while others have some pieces of it loaded: what is missing
+ * between those does not wait for them. */
+static void what_is_missing_is_loaded_together(void **state)
+{
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+    uint32_t recv;
+
+    (void) state;
+    engine.staging.nic_bytes = 2 * MIB;
+    reads_gpus = true;
+    r2_schedule_init(&schedule);
+    schedule.scratch_bytes = PIECE;
+    recv = add(&schedule, R2_OP_RECV, none, none, PIECE, R2_OP_NONE);
+    add(&schedule, R2_OP_SEND, in_at(0), none, 2 * MIB, R2_OP_NONE);
+    for (uint32_t i = 0; i < ISLANDS; ++i) {
+        add(&schedule, R2_OP_SEND, in_at(i * MIB / 2), none, MIB / 4, recv);
+    }
+    begin_wide(&exec, &schedule);
+    run_until_calls(2);
+    assert_call(1, true, 1);
+    set("copy_mbytes_per_s", "50");
+    complete(0, R2_OK);
+    r2_engine_run(&engine, true);
+    assert_int_equal(exec.stage->waiting_count, ISLANDS);
+    assert_true(missing_of(&exec.stage->sides[0], &exec.stage->touch->src[1]) > 0);
+    calls[1].fetch(calls[1].arg);
+    assert_int_equal(goes_of(&exec, 1, false), 1);
+    while (NULL == calls[1].fetched || call_count < 2 + ISLANDS) {
+        r2_engine_run(&engine, true);
+    }
+    assert_memory_equal(calls[1].fetched, seen(wide), 2 * MIB);
+    for (uint32_t i = 0; i < ISLANDS; ++i) {
+        complete(2 + i, R2_OK);
+    }
+    ends_with(&exec, 1);
+}
+
+/* Both operands of a reduction. */
+static void both_operands_are_loaded_together(void **state)
+{
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+    uint32_t send;
+
+    (void) state;
+    engine.staging.nic_bytes = LONG;
+    reads_gpus = true;
+    r2_schedule_init(&schedule);
+    add(&schedule, R2_OP_SEND, in_at(0), none, LONG, R2_OP_NONE);
+    send = add(&schedule, R2_OP_SEND, out_at(0), none, LONG, R2_OP_NONE);
+    add(&schedule, R2_OP_REDUCE, in_at(0), out_at(0), LONG, send);
+    begin_wide(&exec, &schedule);
+    run_until_calls(2);
+    assert_true(0 != calls[0].gpu.gpu_id && 0 != calls[1].gpu.gpu_id);
+    set("copy_mbytes_per_s", "1");
+    complete(1, R2_OK);
+    r2_engine_run(&engine, true);
+    assert_int_equal(missing_of(&exec.stage->sides[0], &exec.stage->touch->src[2]), 0);
+    assert_int_equal(missing_of(&exec.stage->sides[1], &exec.stage->touch->dst[2]), 0);
+    set("copy_mbytes_per_s", "0");
+    ends_with(&exec, 0);
+}
+
+static void is_read_by_its_peer(void)
+{
+    const uint32_t word = R2_LOAN_READ;
+
+    run_until_calls(2);
+    assert_call(0, false, R2_LOAN_ANSWER);
+    complete(1, R2_OK);
+    memcpy((char *) (uintptr_t) calls[0].data, &word, sizeof(word));
+    complete(0, R2_OK);
+    run_until_calls(3);
+}
+
+#ifdef R2_ENABLE_DEBUG
+/* What must not be ends the process. */
+static void assert_noticed(r2_exec_t *exec)
+{
+    const pid_t child = fork();
+    int status = 0;
+
+    if (0 == child) {
+        exec->stage->ready_src[0] = 1;
+        (void) r2_stream_may_begin(exec, 0);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && SIGABRT == WTERMSIG(status));
+}
+#endif
+
+/* Ops that wait for the application's work only have no piece that is ready: a message that began
+ * so would send what is in no copy. */
+static void what_is_not_loaded_never_begins_in_pieces(void **state)
+{
+    (void) state;
+    for (int is_lent = 0; is_lent <= 1; ++is_lent) {
+        r2_exec_t exec;
+
+        engine.staging.nic_bytes = 2 * MIB;
+        reads_gpus = 0 == is_lent;
+        engine.loans.enabled = beside = 1 == is_lent;
+        close_gate(NULL, &gate);
+        send_wide(&exec, 2 * MIB);
+        beside = false; /* that is no reason, then */
+        run_a_while();
+        assert_int_equal(exec.stage->waiting_count, 1);
+        assert_true(exec.ops[0].by_nic || r2_loan_is_on(&exec.ops[0]));
+        assert_int_equal(exec.stage->ready_src[0], 0);
+        assert_false(r2_stream_may_begin(&exec, 0));
+        assert_false(exec.ops[0].filling);
+        assert_int_equal(call_count, 0);
+#ifdef R2_ENABLE_DEBUG
+        assert_noticed(&exec);
+#endif
+        sem_post(&gate);
+        run_until_calls(1);
+        if (1 == is_lent) {
+            is_read_by_its_peer();
+        }
+        ends_with(&exec, call_count - 1);
+        call_count = 0;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +439,9 @@ int main(void)
         T_WIDE(ops_that_wait_begin_in_their_order),
         T_WIDE(an_op_may_wait_again),
         T_WIDE(pieces_are_looked_at_once),
+        T_WIDE(what_is_missing_is_loaded_together),
+        T_WIDE(both_operands_are_loaded_together),
+        T_WIDE(what_is_not_loaded_never_begins_in_pieces),
     };
 
     return cmocka_run_group_tests_name("messages staged in pieces", tests, NULL, NULL);
