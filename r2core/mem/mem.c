@@ -187,6 +187,22 @@ void r2_mem_leave(r2_mem_t *mem)
     (void) mem->driver.pop(&ours);
 }
 
+void r2_mem_pci(const r2_mem_t *mem, const r2_mem_at_t *at, char *pci_p)
+{
+    static const r2_cu_device_attribute_t which[] = {R2_CU_DEVICE_PCI_DOMAIN, R2_CU_DEVICE_PCI_BUS,
+                                                     R2_CU_DEVICE_PCI_DEVICE};
+    int parts[r2_array_count(which)] = {0};
+
+    pci_p[0] = '\0';
+    for (size_t i = 0; i < r2_array_count(which); ++i) {
+        if (R2_CU_OK != mem->driver.device_attribute(&parts[i], which[i], at->device)) {
+            return;
+        }
+    }
+    snprintf(pci_p, R2_MEM_PCI_BYTES, "%04x:%02x:%02x.0", (unsigned) parts[0], (unsigned) parts[1],
+             (unsigned) parts[2]);
+}
+
 /* Of drivers before 11.3 nothing is known. */
 r2_mem_nics_t r2_mem_nics(const r2_mem_t *mem, const r2_mem_at_t *at)
 {

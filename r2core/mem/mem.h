@@ -65,6 +65,11 @@ bool r2_mem_piece_of(const r2_mem_t *mem, const void *at, r2_mem_piece_t *piece_
  * will have; 0: it is not the driver's, or the driver does not say. */
 uint64_t r2_mem_id(const r2_mem_t *mem, const void *at);
 
+#define R2_MEM_PCI_BYTES 32
+/** The PCI address of a device, "0000:07:00.0"; "": the driver does not say. @param at memory of a
+ * device @param pci_p R2_MEM_PCI_BYTES */
+void r2_mem_pci(const r2_mem_t *mem, const r2_mem_at_t *at, char *pci_p);
+
 /** How a device sees what NICs have written to its memory. */
 typedef enum r2_mem_nics {
     R2_MEM_NICS_NEVER, /* it may not, or the driver is too old to say: NICs are not to write */
