@@ -11,6 +11,7 @@ r2include_HEADERS += \
     r2core/include/r2/kernel.h \
     r2core/include/r2/log.h \
     r2core/include/r2/mem_kind.h \
+    r2core/include/r2/near.h \
     r2core/include/r2/nic.h \
     r2core/include/r2/p2p.h \
     r2core/include/r2/params.h \

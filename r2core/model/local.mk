@@ -6,6 +6,7 @@ libr2plan_la_SOURCES += \
     r2core/model/health_map.c \
     r2core/model/health_map.h \
     r2core/model/hosts.h \
+    r2core/model/near.c \
     r2core/model/schedule.c \
     r2core/model/topology.c \
     r2core/model/verdict_names.c

@@ -18,6 +18,8 @@
 #define R2_PCI_CLASS_3D  0x0302u
 #define R2_GPU_HOPS_MAX  64u
 
+static_assert((R2_GPU_WAY_UNKNOWN + 1) * R2_GPU_HOPS_MAX <= R2_GPU_DISTANCES, "all are below");
+
 const char *r2_gpu_way_name(r2_gpu_way_t way)
 {
     static const char *const names[] = {"switch",    "host bridge", "NUMA node",
@@ -75,7 +77,7 @@ static void r2_gpu_measure(hwloc_topology_t topology, hwloc_obj_t gpu, const r2_
                            size_t count, r2_gpu_place_t *place_p)
 {
     const struct hwloc_pcidev_attr_s *pci = &gpu->attr->pcidev;
-    uint32_t distances[R2_RAILS_MAX];
+    uint32_t *distances = place_p->distances;
 
     memset(place_p, 0, sizeof(*place_p));
     snprintf(place_p->pci, sizeof(place_p->pci), "%04x:%02x:%02x.%01x", (unsigned) pci->domain,

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "info.h"
+#include "r2/near.h"
 #include "rail/nic_parts.h"
 
 static void path_of(const char *file, char *path_p, size_t room)
@@ -69,25 +70,23 @@ static void measure(const char *file, info_t *info_p)
     hwloc_topology_destroy(topology);
 }
 
-/* What r2_info shows of all machines is gpus.txt. */
-static void golden_machines(void **state)
+static const char *const machines[] = {"dgx-a100.xml", "dgx-h100.xml", "plain-2gpu.xml",
+                                       "dual-4nic.xml"};
+
+/* @param print what is in the golden file of a machine */
+static void compare(const char *file, void (*print)(const char *machine, FILE *out))
 {
-    static const char *const files[] = {"dgx-a100.xml", "dgx-h100.xml", "plain-2gpu.xml",
-                                        "dual-4nic.xml"};
     static char wanted[16384];
-    static info_t info;
     char path[512], *shown = NULL;
     size_t bytes = 0, wanted_bytes;
     FILE *out = open_memstream(&shown, &bytes), *in;
 
-    (void) state;
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); ++i) {
-        measure(files[i], &info);
-        fprintf(out, "%s%s\n", 0 == i ? "" : "\n", files[i]);
-        info_print_gpus(&info, out);
+    for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); ++i) {
+        fprintf(out, "%s%s\n", 0 == i ? "" : "\n", machines[i]);
+        print(machines[i], out);
     }
     fclose(out);
-    path_of("gpus.txt", path, sizeof(path));
+    path_of(file, path, sizeof(path));
     in = fopen(path, "r");
     assert_non_null(in);
     wanted_bytes = fread(wanted, 1, sizeof(wanted) - 1, in);
@@ -95,6 +94,82 @@ static void golden_machines(void **state)
     fclose(in);
     assert_string_equal(shown, wanted);
     free(shown);
+}
+
+static void print_gpus(const char *machine, FILE *out)
+{
+    static info_t info;
+
+    measure(machine, &info);
+    info_print_gpus(&info, out);
+}
+
+/* What r2_info shows of all machines is gpus.txt. */
+static void golden_machines(void **state)
+{
+    (void) state;
+    compare("gpus.txt", print_gpus);
+}
+
+/* NICs from the nearest on; ">" where the next ones are farther. */
+static void print_chain(const char *what, const info_t *info, const r2_near_t *near, FILE *out)
+{
+    fprintf(out, "    %s:", what);
+    for (uint8_t step = 0; step < R2_RAILS_MAX; ++step) {
+        bool is_first = step > 0;
+
+        for (size_t i = 0; i < info->nic_count; ++i) {
+            if (step == near->steps[i]) {
+                fprintf(out, "%s %s", is_first ? " >" : "", info->nics[i].name);
+                is_first = false;
+            }
+        }
+    }
+    fprintf(out, "\n");
+}
+
+/* As a process sees it that is bound to some cores. */
+static void find_near(hwloc_topology_t topology, hwloc_const_cpuset_t cores, info_t *info,
+                      r2_near_gpus_t *near_p)
+{
+    r2_nics_measure(topology, cores, info->nics, info->nic_count);
+    r2_near_find(info->nics, info->nic_count, info->gpus, info->gpu_count, near_p);
+}
+
+/* Copies are those of a process on the last NUMA node. Those of one that is bound to cores near the
+ * GPU, or to none, are as near to NICs as the GPU. */
+static void print_chains(const char *machine, FILE *out)
+{
+    const hwloc_topology_t topology = load(machine);
+    const hwloc_obj_t last = hwloc_get_obj_by_type(
+        topology, HWLOC_OBJ_NUMANODE,
+        (unsigned) hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE) - 1);
+    r2_near_gpus_t near;
+    static info_t info;
+
+    measure(machine, &info);
+    for (size_t i = 0; i < info.gpu_count; ++i) {
+        const hwloc_obj_t gpu = hwloc_get_pcidev_by_busidstring(topology, info.gpus[i].pci);
+        const r2_near_gpu_t *found = &near.of[i];
+
+        find_near(topology, hwloc_topology_get_topology_cpuset(topology), &info, &near);
+        assert_memory_equal(&found->copies, &found->itself, sizeof(found->itself));
+        find_near(topology, hwloc_get_non_io_ancestor_obj(topology, gpu)->cpuset, &info, &near);
+        assert_memory_equal(&found->copies, &found->itself, sizeof(found->itself));
+        find_near(topology, last->cpuset, &info, &near);
+        assert_ptr_equal(r2_near_of(&near, info.gpus[i].pci), found);
+        fprintf(out, "  %s\n", found->pci);
+        print_chain("NICs read it", &info, &found->itself, out);
+        print_chain("they read copies", &info, &found->copies, out);
+    }
+    hwloc_topology_destroy(topology);
+}
+
+/* In which order lanes take what lies on a GPU is nearest.txt. */
+static void golden_chains(void **state)
+{
+    (void) state;
+    compare("nearest.txt", print_chains);
 }
 
 /* Every GPU of the A100 machine has two NICs behind its switch, of the H100 machine one. */
@@ -142,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_machines),
+        cmocka_unit_test(golden_chains),
         cmocka_unit_test(the_nearest_come_first),
         cmocka_unit_test(an_unknown_place_is_last),
     };

@@ -218,7 +218,8 @@ R2_EXPORT size_t r2_rdma_hint(const r2_nic_t *nics, size_t count, r2_rdma_advice
 R2_EXPORT void r2_nics_chain(const r2_nic_t *nics, size_t count, uint32_t *order_p);
 
 /** Most GPUs of a host. */
-#define R2_GPUS_MAX 32
+#define R2_GPUS_MAX      32
+#define R2_GPU_DISTANCES 512u
 
 /** What lies between a GPU and a NIC, the nearest first. */
 typedef enum r2_gpu_way {
@@ -234,7 +235,8 @@ typedef enum r2_gpu_way {
 typedef struct r2_gpu_place {
     char pci[32]; /* "0000:07:00.0" */
     r2_gpu_way_t ways[R2_RAILS_MAX];
-    uint32_t order[R2_RAILS_MAX]; /* indices of NICs: the nearest first, equal ones by index */
+    uint32_t distances[R2_RAILS_MAX]; /* by ways, then by bridges; below R2_GPU_DISTANCES */
+    uint32_t order[R2_RAILS_MAX];     /* indices of NICs: the nearest first, equal ones by index */
 } r2_gpu_place_t;
 
 /** "switch", "host bridge", "NUMA node", "processor", "far" or "unknown"; static. */
