@@ -8,6 +8,7 @@
 #define R2_LINK_LINK_H
 
 #include "link/net.h"
+#include "r2/near.h"
 
 typedef struct r2_link r2_link_t;
 typedef struct r2_tx_message r2_tx_message_t;
@@ -82,7 +83,10 @@ typedef struct r2_link_send {
     /* not NULL: `data` is in this memory of a GPU, and r2_link_reads_gpus(). What NICs cannot read
      * there, and what has to be sent again, is fetched */
     const r2_tp_memory_t *gpu;
-    r2_link_fetch_fn_t fetch;    /* of `gpu` */
+    r2_link_fetch_fn_t fetch; /* of `gpu` */
+    /* how near rails are to `data`: lanes of the nearest go first where they are done as soon;
+     * outlives the net; NULL: all are as near */
+    const r2_near_t *near;
     r2_tx_message_t **message_p; /* gets the message if it is under way: for r2_link_keep(), until
                                     done; or NULL */
     r2_link_done_fn_t done;

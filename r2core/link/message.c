@@ -249,6 +249,7 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
                                                r2_message_chunk_most(link, args));
     message->chunk_count = (uint32_t) r2_wire_chunks(args->bytes, message->chunk_bytes);
     message->ready_chunks = args->filling ? 0 : message->chunk_count;
+    message->near = args->near;
     message->digest = args->digest;
     message->order = args->order;
     message->map_pending = args->map_pending;

@@ -101,6 +101,7 @@ typedef struct r2_tx_message {
     bool on_gpu;    /* the CPU cannot read data (fetch.c) */
     bool fetching;  /* but will: they are being copied */
     r2_link_fetch_fn_t fetch;
+    const r2_near_t *near;  /* borrowed: outlives the net; NULL: no rail is nearer */
     r2_link_done_fn_t done; /* NULL when copied */
     void *arg;
 } r2_tx_message_t;

@@ -60,6 +60,30 @@ static bool r2_lane_emptier(const r2_lane_t *a, const r2_lane_t *b)
                                           b->tx.in_flight_bytes * a->tx.window_bytes;
 }
 
+/* How near a lane's rail is to what a message sends; a relay's is nowhere. */
+static r2_near_lane_t r2_lane_near(const r2_lane_t *lane, const r2_near_t *near)
+{
+    return (r2_near_lane_t){
+        .under_way_bytes = lane->tx.in_flight_bytes,
+        .step = r2_lane_is_relay(lane) ? UINT8_MAX : near->steps[lane->rail->idx]};
+}
+
+/* True if a chunk goes by lane a rather than by b. A rail that is near goes first only where it is
+ * as fast, by what its NIC says and by what was measured. */
+static bool r2_lane_is_first(const r2_lane_t *a, const r2_lane_t *b, const r2_near_t *near,
+                             uint64_t bytes)
+{
+    r2_near_lane_t near_a, near_b;
+
+    if (NULL == near || !r2_lanes_are_alike(a, b) ||
+        a->rail->nic.speed_bytes_per_s != b->rail->nic.speed_bytes_per_s) {
+        return r2_lane_emptier(a, b);
+    }
+    near_a = r2_lane_near(a, near);
+    near_b = r2_lane_near(b, near);
+    return r2_near_is_first(&near_a, &near_b, bytes);
+}
+
 /* True if a chunk is through sooner by a lane like it, once that has room: soon, since so much less
  * lies in it, and it answers as it did. */
 static bool r2_lane_is_fuller(const r2_lane_t *lane, const r2_lane_t *full, uint64_t bytes)
@@ -115,13 +139,15 @@ static bool r2_tx_is_laggard(const r2_link_t *link, const r2_lane_t *lane, uint6
 
 /*
  * The lane that pulls the next packet; NULL: none has room. A hedge never goes where its twin is.
- * Rails may fail together: what is short, or is sent again, avoids lanes that may be next.
+ * Rails may fail together: what is short, or is sent again, avoids lanes that may be next. Chunks
+ * out of a GPU, also those that are sent again, go by the nearest rail that is done as soon.
  * @param item NULL: a chunk of `message` that goes for the first time.
  */
 static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item,
                              const r2_tx_message_t *message, uint64_t bytes)
 {
     bool on_gpu = NULL != item ? r2_tx_is_on_gpu(item) : message->on_gpu;
+    const r2_near_t *near = NULL == message ? NULL : message->near;
     bool patient = NULL == item && !message->may_copy; /* that is to leave at once */
     bool sound = r2_tx_has_sound_lane(link);
     bool urgent = NULL != item || bytes <= R2_SHORT_PACKET_BYTES;
@@ -149,7 +175,7 @@ static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item,
         if (bytes <= R2_SHORT_PACKET_BYTES) {
             return lane;
         }
-        if (NULL == best || r2_lane_emptier(lane, best)) {
+        if (NULL == best || r2_lane_is_first(lane, best, near, bytes)) {
             best = lane;
         }
     }

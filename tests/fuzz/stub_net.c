@@ -162,14 +162,14 @@ static void stub_quiet(void *arg, int level, const char *line)
     (void) line;
 }
 
-static stub_net_t *stub_net_make(uint32_t size, const uint8_t *inbox)
+static stub_net_t *stub_net_make(uint32_t size, uint32_t rails, const uint8_t *inbox)
 {
     stub_net_t *stub = calloc(1, sizeof(*stub));
-    r2_nic_t nics[STUB_RAILS];
+    r2_nic_t nics[R2_RAILS_MAX];
     r2_net_t *net = &stub->net;
 
     memset(nics, 0, sizeof(nics));
-    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+    for (uint32_t i = 0; i < rails; ++i) {
         snprintf(nics[i].name, sizeof(nics[i].name), "rail%u", i);
         nics[i].carrier = true;
     }
@@ -196,25 +196,30 @@ static stub_net_t *stub_net_make(uint32_t size, const uint8_t *inbox)
     net->epoll_fd = -1;
     net->first_seq = UINT64_MAX - 20; /* counters wrap early */
     net->may_deliver = net->app_drives = true;
-    fuzz_check(R2_OK == r2_net_init(net, nics, STUB_RAILS, 1, "here"));
+    fuzz_check(R2_OK == r2_net_init(net, nics, rails, 1, "here"));
     fuzz_check(R2_OK == r2_net_link(net, 1, &stub->link));
-    fuzz_check((NULL == inbox ? STUB_RAILS : 1) == stub->link->lane_count);
+    fuzz_check((NULL == inbox ? rails : 1) == stub->link->lane_count);
     return stub;
 }
 
 stub_net_t *stub_net_create(void)
 {
-    return stub_net_make(2, NULL);
+    return stub_net_make(2, STUB_RAILS, NULL);
+}
+
+stub_net_t *stub_net_create_wide(uint32_t rails)
+{
+    return stub_net_make(2, rails, NULL);
 }
 
 stub_net_t *stub_net_create_of(uint32_t size)
 {
-    return stub_net_make(size, NULL);
+    return stub_net_make(size, STUB_RAILS, NULL);
 }
 
 stub_net_t *stub_net_create_local(const uint8_t *inbox)
 {
-    return stub_net_make(2, inbox);
+    return stub_net_make(2, STUB_RAILS, inbox);
 }
 
 void stub_net_destroy(stub_net_t *stub)
@@ -286,7 +291,7 @@ void stub_packet(stub_net_t *stub, const void *header, size_t header_bytes, cons
 void stub_net_watch(stub_net_t *stub)
 {
     stub->net.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+    for (uint32_t i = 0; i < stub->net.rail_count; ++i) {
         fuzz_check(NULL == stub->net.rails[i].workers);
         stub->net.rails[i].epoll_fd = stub->net.epoll_fd;
     }
@@ -356,7 +361,7 @@ void stub_refuse(stub_net_t *stub, uint64_t ns)
     while (stub->time_ns < end_ns) {
         stub->time_ns += 10 * R2_NS_PER_MS;
         r2_net_progress(&stub->net);
-        for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+        for (uint32_t i = 0; i < stub->net.rail_count; ++i) {
             r2_hello_result(&stub->net, stub->link->lanes[i].connect.connect_id, R2_ERR_REFUSED,
                             NULL, 0);
         }

@@ -68,6 +68,8 @@ extern const r2_tp_ops_t stub_tp_ops;
 
 /** Makes rank 0 of 2 with STUB_RAILS rails and its link to rank 1, all lanes down. */
 stub_net_t *stub_net_create(void);
+/** The same with so many rails, 1 to R2_RAILS_MAX. */
+stub_net_t *stub_net_create_wide(uint32_t rails);
 /** The same in a job of more processes, each on a host of its own. */
 stub_net_t *stub_net_create_of(uint32_t size);
 /**

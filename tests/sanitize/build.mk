@@ -53,7 +53,7 @@ PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit
         test_glance \
         test_units test_mesh_netns test_health test_notices test_health_map test_verdict \
         test_map_sync test_agree test_peer_info test_lane_grade test_programs test_drive \
-        test_crowded test_device_cost \
+        test_crowded test_device_cost test_near \
         test_sources test_pmix_value test_pmix_pair)))))
 PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads*.c)))
 PROGRAMS_ucx := closing
@@ -90,6 +90,7 @@ EXTRA_test_local_edges := $(EXTRA_test_local)
 EXTRA_test_link_short := $(STUB)
 EXTRA_test_link_pass := $(STUB)
 EXTRA_test_glance := $(STUB)
+EXTRA_test_near := $(STUB)
 EXTRA_test_credit := $(STUB)
 EXTRA_test_sink := $(STUB)
 EXTRA_test_land := $(STUB)

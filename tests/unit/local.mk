@@ -135,7 +135,7 @@ EXTRA_DIST += \
     tests/golden/nic/dgx-h100.xml \
     tests/golden/nic/dual-4nic.xml \
     tests/golden/nic/dual-8nic.xml \
-    tests/golden/nic/gpus.txt \
+    tests/golden/nic/gpus.txt tests/golden/nic/nearest.txt \
     tests/golden/nic/plain-2gpu.xml \
     tests/golden/nic/single-2nic.xml
 
@@ -377,6 +377,10 @@ check_PROGRAMS += tests/unit/test_turn
 tests_unit_test_turn_SOURCES = tests/unit/test_turn.c $(stub_net_sources)
 tests_unit_test_turn_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_turn_LDADD = $(R2_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_near
+tests_unit_test_near_SOURCES = tests/unit/test_near.c $(stub_net_sources)
+tests_unit_test_near_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_near_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_glance
 tests_unit_test_glance_SOURCES = tests/unit/test_glance.c $(stub_net_sources)
 tests_unit_test_glance_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
