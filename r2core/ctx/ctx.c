@@ -70,6 +70,7 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
         r2_mem_init(&ctx->core.mem, parts->gpu_driver);
         r2_staging_init(&ctx->core.engine.staging, &ctx->core.mem, ctx->core.params.pinned_bytes);
         ctx->core.engine.staging.nic_bytes = ctx->core.params.gpu_nic_bytes;
+        ctx->core.engine.staging.near = &ctx->parts.near;
         r2_ctx_set_reduce(ctx);
     }
     r2_record_init(&ctx->record, &ctx->core, &ctx->estimator, ctx->parts.host_name);

@@ -13,6 +13,7 @@
 #include "oob/post.h"
 #include "r2/cost_params.h"
 #include "r2/ctx.h"
+#include "r2/near.h"
 #include "r2/transport.h"
 #include "rail/hello.h"
 #include "rail/nic_watch.h"
@@ -32,6 +33,7 @@ typedef struct r2_ctx_parts {
     r2_nic_t nics[R2_RAILS_MAX];
     size_t nic_count;
     const char *gpu_driver; /* borrowed: library; NULL: all memory is the host's */
+    r2_near_gpus_t near;    /* GPUs, and how near the rails are */
     uint64_t host_id;       /* equal for ranks that share memory */
     bool local;             /* and it may be used, by parameter `local` */
     char host_name[64];

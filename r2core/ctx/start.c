@@ -187,6 +187,17 @@ static void r2_ctx_real_watch(r2_ctx_real_t *real, const r2_ctx_config_t *config
     }
 }
 
+/* Which rails are near which GPU. */
+static void r2_ctx_real_gpus(r2_ctx_parts_t *parts)
+{
+    r2_gpu_place_t places[R2_GPUS_MAX];
+
+    if (NULL != parts->gpu_driver && NULL != r2_gpu_device() && parts->nic_count > 1) {
+        r2_near_find(parts->nics, parts->nic_count, places,
+                     r2_gpus_find(parts->nics, parts->nic_count, places), &parts->near);
+    }
+}
+
 /* What the rails offer to other processes; one process of the host tells what is against it. */
 static void r2_ctx_offer(const r2_ctx_real_t *real, const r2_params_t *params,
                          r2_ctx_parts_t *parts)
@@ -363,6 +374,7 @@ static r2_status_t r2_ctx_real_make(r2_ctx_real_t *real, const r2_ctx_config_t *
 
     if (R2_OK == status) {
         parts->gpu_driver = 0 == strcmp(config->params->gpu, "ignore") ? NULL : R2_GPU_DRIVER;
+        r2_ctx_real_gpus(parts);
         parts->tp = real->tp;
         parts->hello = real->hello;
         parts->oob = real->oob;

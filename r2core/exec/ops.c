@@ -112,6 +112,7 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .brief = exec->program->sent_bytes <= exec->args.copy_bytes,
         .patient = exec->patient,
         .filling = handle->follows || handle->filling,
+        .near = r2_stage_near(exec, (uint32_t) (handle - exec->ops)),
         .message_p = &handle->message,
         .done = done,
         .arg = handle,

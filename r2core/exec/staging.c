@@ -61,6 +61,17 @@ r2_staging_place_t *r2_staging_place(r2_staging_t *staging, const r2_mem_at_t *a
     return place;
 }
 
+static const r2_near_gpu_t *r2_staging_near(const r2_staging_t *staging, const r2_mem_at_t *at)
+{
+    char pci[R2_MEM_PCI_BYTES];
+
+    if (NULL == staging->near) {
+        return NULL;
+    }
+    r2_mem_pci(staging->mem, at, pci);
+    return r2_near_of(staging->near, pci);
+}
+
 static r2_status_t r2_staging_open(r2_staging_t *staging, const r2_mem_at_t *at)
 {
     r2_staging_place_t *place = calloc(1, sizeof(*place));
@@ -81,6 +92,7 @@ static r2_status_t r2_staging_open(r2_staging_t *staging, const r2_mem_at_t *at)
         return status;
     }
     place->nics = r2_mem_nics(staging->mem, at);
+    place->near = r2_staging_near(staging, at);
     place->reduce_bytes = staging->reduce_bytes;
     if (R2_STAGING_AUTO == place->reduce_bytes && 0 == staging->pins.keep_bytes) {
         place->reduce_bytes = R2_DEVICE_REDUCE_USUAL_BYTES; /* measuring would keep some pinned */
@@ -268,6 +280,23 @@ void r2_staging_piece(void *arg, void *memory, uint64_t offset, uint64_t bytes)
         copy->rows = (r2_mem_rows_t){
             .memory = memory, .packed = packed, .row_bytes = bytes, .rows = 1};
     }
+}
+
+/* What was reduced is in memory that is pinned as copies are. */
+const r2_near_t *r2_stage_near(const r2_exec_t *exec, uint32_t op)
+{
+    const r2_buf_t buf = exec->schedule->ops[op].src.buf;
+    const r2_staging_place_t *place = NULL;
+
+    for (uint32_t i = 0; NULL != exec->stage && NULL == place && i < R2_TOUCH_SIDES; ++i) {
+        if (R2_BUF_SCRATCH == buf || i == (R2_BUF_IN == buf ? 0u : 1u)) {
+            place = exec->stage->sides[i].place;
+        }
+    }
+    if (NULL == place || NULL == place->near) {
+        return NULL;
+    }
+    return exec->ops[op].by_nic ? &place->near->itself : &place->near->copies;
 }
 
 /* ---- who waits ---- */

@@ -28,6 +28,7 @@
 #include "mem/queue.h"
 #include "mem/rates.h"
 #include "r2/counters.h"
+#include "r2/near.h"
 
 struct r2_engine;
 struct r2_exec;
@@ -46,7 +47,8 @@ typedef struct r2_staging_place {
     r2_kernels_t kernels;
     r2_mem_nics_t nics; /* how the device sees what NICs write to it */
     r2_mem_rates_t rates;
-    uint64_t reduce_bytes; /* as of r2_staging_t; r2_staging_reduce_from() knows it */
+    uint64_t reduce_bytes;     /* as of r2_staging_t; r2_staging_reduce_from() knows it */
+    const r2_near_gpu_t *near; /* borrowed; NULL: no rail is nearer */
 } r2_staging_place_t;
 
 /** What all runs of a process share. */
@@ -54,6 +56,7 @@ typedef struct r2_staging {
     r2_mem_t *mem;              /* borrowed; NULL: all memory is the CPU's */
     r2_staging_place_t *places; /* owned list */
     r2_pins_t pins;
+    const r2_near_gpus_t *near; /* borrowed; NULL: no rail is nearer to any GPU */
     /* REDUCE ops from here on are the GPU's; R2_TOUCH_NO_GPU: none; R2_STAGING_AUTO: what is
      * measured decides, in each place */
     uint64_t reduce_bytes;
@@ -181,6 +184,9 @@ void r2_stage_drain(struct r2_exec *exec);
 /** Starts loads of the run as far as there is room for them. @return R2_OK: all; R2_IN_PROGRESS: to
  * be called again; R2_ERR_GPU. */
 r2_status_t r2_stage_load_ahead(struct r2_exec *exec);
+/** @return how near rails are to what a SEND op sends, which NICs read on the GPU, or in a copy;
+ * NULL: no GPU's, or all are as near. */
+const r2_near_t *r2_stage_near(const struct r2_exec *exec, uint32_t op);
 /** Has what an op reads loaded. @return R2_OK: it is there, or the run has no such buffer;
  * R2_IN_PROGRESS: the op waits, and is started when r2_stage_load() says R2_OK; R2_ERR_GPU. */
 r2_status_t r2_stage_load(struct r2_exec *exec, uint32_t op);

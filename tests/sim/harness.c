@@ -290,6 +290,7 @@ static bool rank_add_gpu(job_rank_t *rank)
         r2_gpu_sim_driver(&core->mem.driver);
         r2_staging_init(&core->engine.staging, &core->mem, core->params.pinned_bytes);
         core->engine.staging.nic_bytes = core->params.gpu_nic_bytes;
+        core->engine.staging.near = &rank->ctx->parts.near;
     }
     return NULL != rank->gpu;
 }
@@ -319,6 +320,7 @@ static bool rank_assemble(job_rank_t *rank, r2_tp_t *inner)
         strcpy(parts.nics[i].tls, "rc_verbs");
         parts.nics[i].port.link = R2_LINK_ETHERNET;
     }
+    scenario_near(job->scenario, parts.nic_count, &parts.near);
     snprintf(parts.host_name, sizeof(parts.host_name), "h%u", host);
     status = r2_nic_watch_sim_create(parts.nics, parts.nic_count, false, &rank->watch);
     parts.watch = rank->watch;

@@ -177,6 +177,9 @@ void job_summarise(job_t *job)
         char *to = (char *) &job->result->counters;
 
         job->result->errors += job->ranks[i].errors;
+        for (uint32_t k = 0; k < R2_RAILS_MAX; ++k) {
+            job->result->rail_bytes[k] += job->ranks[i].ctx->core.net.rails[k].tx_bytes;
+        }
         for (size_t k = 0; k < count; ++k) {
             uint64_t a, b;
 

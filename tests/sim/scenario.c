@@ -55,6 +55,7 @@ static const struct {
     SETTING("first-seq", SETTING_NUMBER, first_seq),
     SETTING("rdma", SETTING_NUMBER, rdma_hosts),
     SETTING("gpu", SETTING_NUMBER, gpu_bytes_per_s),
+    SETTING("near", SETTING_NUMBER, near),
     SETTING("hello-loss", SETTING_PERCENT, hello_loss_ppm),
     SETTING("post-loss", SETTING_PERCENT, post_loss_ppm),
     SETTING("post-twice", SETTING_PERCENT, post_twice_ppm),
@@ -465,4 +466,18 @@ bool scenario_parse(const char *source, scenario_t *scenario_p, char *text_p, si
         return false;
     }
     return true;
+}
+
+void scenario_near(const scenario_t *scenario, size_t rails, r2_near_gpus_t *near_p)
+{
+    r2_near_gpu_t *gpu = &near_p->of[0];
+
+    memset(near_p, 0, sizeof(*near_p));
+    snprintf(gpu->pci, sizeof(gpu->pci), "0000:00:00.0");
+    for (size_t rail = 0; 0 != scenario->near && rail < rails; ++rail) {
+        near_p->count = 1;
+        gpu->tells = true;
+        gpu->itself.steps[rail] = gpu->copies.steps[rail] =
+            (uint8_t) ((rail + rails - (scenario->near - 1) % rails) % rails);
+    }
 }

@@ -15,6 +15,7 @@
 #include "doubles/sim.h"
 #include "r2/coll.h"
 #include "r2/cost_params.h"
+#include "r2/near.h"
 #include "r2/params.h"
 
 /* clang-format off */
@@ -28,6 +29,7 @@
  *            keep PERCENT (data that outlives its endpoint) | jitter T (until a woken rank runs)
  *            crowded PERCENT (of their time ranks wait for a processor, as they tell)
  *            gpu BYTES/S (all buffers are in its memory; so fast are copies, each way)
+ *            near N (rail N-1 is nearest to GPUs, then those after it in turn; 0: all are as near)
  *            first-seq N | param NAME VALUE | rdma N (hosts before hN offer lanes over RDMA)
  *            hello-loss PERCENT | backlog N (connections that the accept queue of a listener holds)
  *            post-loss PERCENT | post-twice PERCENT | post-delay T (out-of-band messages)
@@ -171,6 +173,7 @@ typedef struct scenario {
     uint64_t first_seq;
     uint32_t rdma_hosts;
     uint64_t gpu_bytes_per_s; /* 0: buffers are the CPU's */
+    uint32_t near;            /* 1 + the rail that is nearest to the GPU; 0: all are as near */
     uint32_t hello_loss_ppm;
     uint32_t post_loss_ppm, post_twice_ppm, probe_loss_ppm;
     uint32_t backlog;                      /* of accept queues; 0: no limit */
@@ -199,6 +202,9 @@ typedef struct scenario {
  */
 bool scenario_parse(const char *source, scenario_t *scenario_p, char *text_p, size_t text_bytes);
 
+/** What a process knows of its GPU, which is the one at bus 0, as `near` has it. */
+void scenario_near(const scenario_t *scenario, size_t rails, r2_near_gpus_t *near_p);
+
 /** What came of a run. */
 typedef struct scenario_result {
     bool ok;
@@ -208,12 +214,13 @@ typedef struct scenario_result {
     uint64_t digest;    /* of all results of all ranks */
     /* packets under way by a rail when it failed, of messages of which a part was there yet */
     uint32_t filling_hit;
-    uint32_t errors;                /* collectives that ended with an error */
-    r2_status_t error;              /* of the first of them */
-    uint64_t first_error_ns;        /* when that was */
-    char said[R2_ERROR_TEXT_BYTES]; /* to its user */
-    r2_counters_t counters;         /* sums over the ranks; maxima are maxima */
-    r2_cost_params_t cost;          /* that all ranks agree on at the end */
+    uint64_t rail_bytes[R2_RAILS_MAX]; /* payload that all ranks have sent by it */
+    uint32_t errors;                   /* collectives that ended with an error */
+    r2_status_t error;                 /* of the first of them */
+    uint64_t first_error_ns;           /* when that was */
+    char said[R2_ERROR_TEXT_BYTES];    /* to its user */
+    r2_counters_t counters;            /* sums over the ranks; maxima are maxima */
+    r2_cost_params_t cost;             /* that all ranks agree on at the end */
     uint32_t cost_version;
     r2_cost_params_t seen; /* as rank 0 sees it, whether all need it or not */
     r2_sim_stats_t sim;

@@ -230,6 +230,51 @@ static void blocks_survive_rails(void **state)
     }
 }
 
+/* Messages of two chunks, one after the other: lanes are idle when they leave, and whose turn it is
+ * would carry them. @param bytes_p by place in the chain of a job whose chain begins with
+ * `nearest`. */
+static void bytes_by_place(unsigned nearest, const char *machine, const char *faults,
+                           uint64_t *bytes_p, scenario_result_t *result)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text),
+             "seed 1; hosts 2; rails %u; near %u; rate 125000000; latency 50us; %s"
+             "coll alltoall i64 2048 times=40; %s",
+             RAILS, nearest + 1, machine, faults);
+    assert_true(scenario_check(text, result));
+    for (unsigned i = 0; i < RAILS; ++i) {
+        bytes_p[i] = result->rail_bytes[(nearest + i) % RAILS];
+    }
+    print_message("from rail %u, %s: %u %u %u %u KiB, %u chunks sent again\n", nearest, faults,
+                  (unsigned) (bytes_p[0] >> 10), (unsigned) (bytes_p[1] >> 10),
+                  (unsigned) (bytes_p[2] >> 10), (unsigned) (bytes_p[3] >> 10),
+                  (unsigned) result->counters.resent_chunks);
+}
+
+static void rails_take_their_places_in_the_chain(void **state)
+{
+    static const char *const machines[] = {"gpu 1000000000;",
+                                           "gpu 1000000000; rdma 2; param gpu_nic_bytes 4096;"};
+    uint64_t whole[RAILS], left[RAILS];
+    scenario_result_t result;
+    char faults[128];
+
+    (void) state;
+    for (unsigned i = 0; i < 2 * RAILS; ++i) {
+        const unsigned nearest = i % RAILS;
+
+        bytes_by_place(nearest, machines[i / RAILS], "", whole, &result);
+        assert_true(8 * (whole[2] + whole[3]) <= whole[0] + whole[1]);
+        snprintf(faults, sizeof(faults), "at 5ms down h0 rail%u", nearest);
+        bytes_by_place(nearest, machines[i / RAILS], faults, left, &result);
+        assert_true(result.counters.resent_chunks > 0);
+        assert_true(left[0] < whole[0] && left[1] >= whole[1]);
+        assert_true(left[2] >= whole[2] + (whole[0] - left[0]) / 2); /* it is the second now */
+        assert_true(left[3] <= whole[3] + (whole[0] - left[0]) / 8);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +284,7 @@ int main(void)
         cmocka_unit_test(copies_overlap_with_the_network),
         cmocka_unit_test(blocks_overlap_with_the_network),
         cmocka_unit_test(blocks_survive_rails),
+        cmocka_unit_test(rails_take_their_places_in_the_chain),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,7 @@ typedef struct call {
     r2_tp_memory_t gpu;
     void *gpu_data; /* a receive's */
     r2_link_fetch_fn_t fetch;
+    const r2_near_t *near;
     const char *fetched; /* NULL: not told */
 } call_t;
 
@@ -153,6 +154,7 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     *args->message_p = (r2_tx_message_t *) (void *) &calls[call_count];
     status = note(true, args->tag.id, args->data, args->bytes, args->done, NULL, args->arg);
     calls[call_count - 1].filling = args->filling;
+    calls[call_count - 1].near = args->near;
     if (NULL != args->gpu) {
         calls[call_count - 1].gpu = *args->gpu;
         calls[call_count - 1].fetch = args->fetch;

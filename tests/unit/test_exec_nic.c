@@ -176,6 +176,81 @@ static void what_an_op_has_written_is_sent_from_the_copy(void **state)
     ends_with(&exec, 1);
 }
 
+/* The stand-in's first device is at bus 16. */
+static void near_bus(r2_near_gpus_t *gpus_p, int bus)
+{
+    *gpus_p = (r2_near_gpus_t){.count = 1};
+    gpus_p->of[0].tells = true;
+    snprintf(gpus_p->of[0].pci, sizeof(gpus_p->of[0].pci), "0000:%02x:00.0", (unsigned) bus);
+    engine.staging.near = gpus_p;
+}
+
+/* What NICs read on the GPU, what is loaded, and what was reduced. */
+static void rails_are_near_to_where_it_lies(void **state)
+{
+    r2_schedule_t schedule;
+    r2_near_gpus_t gpus;
+    r2_exec_t exec;
+    uint32_t recv;
+
+    (void) state;
+    near_bus(&gpus, 16);
+    r2_schedule_init(&schedule);
+    schedule.scratch_bytes = PIECE;
+    add(&schedule, R2_OP_SEND, in_at(0), none, LONG, R2_OP_NONE);
+    add(&schedule, R2_OP_SEND, in_at(LONG), none, PIECE - 1, R2_OP_NONE);
+    recv = add(&schedule, R2_OP_RECV, none, none, PIECE, R2_OP_NONE);
+    add(&schedule, R2_OP_SEND, none, none, PIECE, recv);
+    begin(&exec, &schedule);
+    run_until_calls(3);
+    for (uint32_t i = 0; i < 3; ++i) {
+        if (!calls[i].send) {
+            complete(i, R2_OK);
+        }
+    }
+    run_until_calls(4);
+    for (uint32_t i = 0; i < 4; ++i) {
+        if (calls[i].send) {
+            assert_ptr_equal(calls[i].near,
+                             0 == calls[i].tag ? &gpus.of[0].itself : &gpus.of[0].copies);
+            complete(i, R2_OK);
+        }
+    }
+    ends(&exec, R2_OK);
+}
+
+/* Of another GPU nothing is known, nor of the host's own memory beside one. */
+static void rails_are_as_near_to_all_else(void **state)
+{
+    static char host[LONG];
+    r2_schedule_t schedule;
+    r2_near_gpus_t gpus;
+    r2_exec_args_t args;
+    r2_exec_t exec;
+
+    (void) state;
+    for (int bus = 15; bus <= 16; ++bus) {
+        near_bus(&gpus, bus);
+        r2_schedule_init(&schedule);
+        add(&schedule, R2_OP_SEND, in_at(0), none, LONG, R2_OP_NONE);
+        if (15 == bus) {
+            begin(&exec, &schedule);
+        } else {
+            r2_staging_fini(&engine.staging); /* the place is known by the time it is opened */
+            r2_staging_init(&engine.staging, &mem, 1 << 20);
+            engine.staging.near = &gpus;
+            args = arguments(host, (void *) (uintptr_t) out);
+            args.at[1] = place;
+            assert_int_equal(r2_staging_follow(&engine.staging, &place), R2_OK);
+            start(&exec, &schedule, &args);
+        }
+        run_until_calls(1);
+        assert_null(calls[0].near);
+        ends_with(&exec, 0);
+        call_count = 0;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +261,8 @@ int main(void)
         T_NIC(a_message_that_fails_while_it_is_loaded_fails),
         T_NIC(what_nics_cannot_read_is_loaded),
         T_NIC(what_an_op_has_written_is_sent_from_the_copy),
+        T_NIC(rails_are_near_to_where_it_lies),
+        T_NIC(rails_are_as_near_to_all_else),
     };
 
     return cmocka_run_group_tests_name("memory of a GPU that NICs read", tests, NULL, NULL);
