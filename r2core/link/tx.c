@@ -65,7 +65,21 @@ static r2_near_lane_t r2_lane_near(const r2_lane_t *lane, const r2_near_t *near)
 {
     return (r2_near_lane_t){
         .under_way_bytes = lane->tx.in_flight_bytes,
+        .rail_bytes = lane->rail->under_way_bytes,
         .step = r2_lane_is_relay(lane) ? UINT8_MAX : near->steps[lane->rail->idx]};
+}
+
+/* One chunk that is shorter keeps the turn: acknowledgements go with what comes by the same lane,
+ * and what lies there unacknowledged would be taken for a queue. */
+#define R2_NEAR_WHOLE_BYTES 65536u
+
+/* How near rails are to a chunk. @return NULL: all are as near, or that does not count. */
+static const r2_near_t *r2_tx_near(const r2_tx_item_t *item, const r2_tx_message_t *message)
+{
+    const bool counts = NULL != message && (NULL != item || message->chunk_count > 1 ||
+                                            message->bytes >= R2_NEAR_WHOLE_BYTES);
+
+    return counts ? message->near : NULL;
 }
 
 /* True if a chunk goes by lane a rather than by b. A rail that is near goes first only where it is
@@ -147,7 +161,7 @@ static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item,
                              const r2_tx_message_t *message, uint64_t bytes)
 {
     bool on_gpu = NULL != item ? r2_tx_is_on_gpu(item) : message->on_gpu;
-    const r2_near_t *near = NULL == message ? NULL : message->near;
+    const r2_near_t *near = r2_tx_near(item, message);
     bool patient = NULL == item && !message->may_copy; /* that is to leave at once */
     bool sound = r2_tx_has_sound_lane(link);
     bool urgent = NULL != item || bytes <= R2_SHORT_PACKET_BYTES;

@@ -109,6 +109,7 @@ void r2_tx_packet_settle(r2_packet_t *packet, bool acked)
     DL_DELETE(lane->tx.in_flight, packet);
     lane->tx.in_flight_bytes -= packet->bytes;
     lane->tx.pings -= R2_WIRE_PING == item->kind ? 1u : 0u;
+    lane->rail->under_way_bytes -= packet->bytes;
     --link->tx.in_flight_packets;
     packet->settled = true;
     packet->lane = NULL;
@@ -450,6 +451,7 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     r2_delivery_sending(lane);
     lane->tx.in_flight_bytes += packet->bytes;
     lane->tx.pings += R2_WIRE_PING == item->kind ? 1u : 0u;
+    lane->rail->under_way_bytes += packet->bytes;
     DL_APPEND(lane->tx.in_flight, packet);
     return true;
 }

@@ -70,14 +70,19 @@ const r2_near_gpu_t *r2_near_of(const r2_near_gpus_t *gpus, const char *pci)
     return NULL;
 }
 
+/* Messages to many peers leave at once: by lanes that are all idle, and one rail if that alone
+ * counted. */
 bool r2_near_is_first(const r2_near_lane_t *a, const r2_near_lane_t *b, uint64_t chunk_bytes)
 {
     const uint64_t part_bytes = r2_max(chunk_bytes / R2_NEAR_PARTS, (uint64_t) 1);
-    const uint64_t a_parts = a->under_way_bytes / part_bytes;
-    const uint64_t b_parts = b->under_way_bytes / part_bytes;
+    const uint64_t a_lane = a->under_way_bytes / part_bytes, a_rail = a->rail_bytes / part_bytes;
+    const uint64_t b_lane = b->under_way_bytes / part_bytes, b_rail = b->rail_bytes / part_bytes;
 
-    if (a_parts != b_parts) {
-        return a_parts < b_parts;
+    if (a_lane != b_lane) {
+        return a_lane < b_lane;
+    }
+    if (a_rail != b_rail) {
+        return a_rail < b_rail;
     }
     return a->step != b->step ? a->step < b->step : a->under_way_bytes < b->under_way_bytes;
 }

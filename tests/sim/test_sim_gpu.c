@@ -275,6 +275,46 @@ static void rails_take_their_places_in_the_chain(void **state)
     }
 }
 
+/* One message to each of seven peers leaves at once: the nearest rail alone would take four times
+ * as long. @return time of a call where some rails are nearer, over that where all are as near. */
+static double over_as_near(const char *call, const char *rails)
+{
+    double ns[2] = {0, 0};
+
+    for (int near = 0; near <= 1; ++near) {
+        scenario_result_t result;
+        char text[512];
+
+        snprintf(text, sizeof(text),
+                 "seed 1; hosts 8; rails %u; near %d; %s; gpu 50000000000; expect healthy;"
+                 "coll %s times=20",
+                 RAILS, near, rails, call);
+        assert_true(scenario_check(text, &result));
+        for (int kind = 0; kind < R2_COLL_KIND_COUNT; ++kind) {
+            ns[near] += (double) result.calls[kind].ns;
+        }
+    }
+    return ns[1] / ns[0];
+}
+
+static void messages_to_many_peers_use_all_rails(void **state)
+{
+    static const char *const calls[] = {"alltoall i64 768", "alltoall i64 1200",
+                                        "alltoall i64 8192", "allgather i64 2048",
+                                        "allgather i64 32768", "allreduce i64 200000"};
+    static const char *const rails[] = {"rate 125000000; latency 50us",
+                                        "rate 12500000000; latency 5us"};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(calls) * r2_array_count(rails); ++i) {
+        const char *call = calls[i / r2_array_count(rails)];
+        const double times = over_as_near(call, rails[i % r2_array_count(rails)]);
+
+        print_message("%s, %s: %.2f of the time\n", call, rails[i % r2_array_count(rails)], times);
+        assert_true(times <= 1.12);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +325,7 @@ int main(void)
         cmocka_unit_test(blocks_overlap_with_the_network),
         cmocka_unit_test(blocks_survive_rails),
         cmocka_unit_test(rails_take_their_places_in_the_chain),
+        cmocka_unit_test(messages_to_many_peers_use_all_rails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,14 +80,21 @@ static void the_same_time_is_a_sixteenth(void **state)
 
     (void) state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
-        const r2_near_lane_t near = {rows[i].near_bytes, 1}, far = {rows[i].far_bytes, 2};
+        r2_near_lane_t near = {rows[i].near_bytes, 0, 1}, far = {rows[i].far_bytes, 0, 2};
 
         assert_int_equal(r2_near_is_first(&near, &far, CHUNK), rows[i].near_first);
         assert_int_equal(r2_near_is_first(&far, &near, CHUNK), !rows[i].near_first);
+        near = (r2_near_lane_t){CHUNK, rows[i].near_bytes, 1}; /* the same of rails */
+        far = (r2_near_lane_t){CHUNK, rows[i].far_bytes, 2};
+        assert_int_equal(r2_near_is_first(&near, &far, CHUNK), rows[i].near_first);
+        assert_int_equal(r2_near_is_first(&far, &near, CHUNK), !rows[i].near_first);
     }
-    assert_false(r2_near_is_first(&(r2_near_lane_t){5, 1}, &(r2_near_lane_t){5, 1}, CHUNK));
-    assert_true(r2_near_is_first(&(r2_near_lane_t){4, 1}, &(r2_near_lane_t){5, 1}, CHUNK));
-    assert_false(r2_near_is_first(&(r2_near_lane_t){2, 2}, &(r2_near_lane_t){1, 1}, 1));
+    assert_false(r2_near_is_first(&(r2_near_lane_t){5, 0, 1}, &(r2_near_lane_t){5, 0, 1}, CHUNK));
+    assert_true(r2_near_is_first(&(r2_near_lane_t){4, 0, 1}, &(r2_near_lane_t){5, 0, 1}, CHUNK));
+    assert_false(r2_near_is_first(&(r2_near_lane_t){2, 0, 2}, &(r2_near_lane_t){1, 0, 1}, 1));
+    /* the peer's lanes count before the rail, which others load */
+    assert_true(r2_near_is_first(&(r2_near_lane_t){0, 9 * CHUNK, 2},
+                                 &(r2_near_lane_t){CHUNK, CHUNK, 1}, CHUNK));
 }
 
 /* ---- a link of four rails ---- */
@@ -117,18 +124,23 @@ static stub_net_t *open_link(void)
     return stub;
 }
 
-static void send_chunks(stub_net_t *stub, uint32_t id, uint32_t chunks, const r2_near_t *near)
+static void send_bytes(stub_net_t *stub, uint32_t id, uint64_t bytes, const r2_near_t *near)
 {
     const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = id},
                                  .data = data,
-                                 .bytes = (uint64_t) chunks * CHUNK,
+                                 .bytes = bytes,
                                  .chunk_bytes = CHUNK,
-                                 .granted_bytes = (uint64_t) chunks * CHUNK,
+                                 .granted_bytes = bytes,
                                  .near = near,
                                  .done = done};
 
     stub->link->chunk_most_bytes = CHUNK;
     assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+}
+
+static void send_chunks(stub_net_t *stub, uint32_t id, uint32_t chunks, const r2_near_t *near)
+{
+    send_bytes(stub, id, (uint64_t) chunks * CHUNK, near);
 }
 
 /* @return chunks under way on a lane. */
@@ -188,6 +200,8 @@ static void other_messages_go_as_before(void **state)
         stub->link->turn.lane = turn;
         send_chunks(stub, 0, 1, NULL);
         assert_int_equal(chunks_on(stub, turn), 1);
+        send_bytes(stub, 1, CHUNK - 1, &from_two); /* by one that is idle, whose turn is next */
+        assert_int_equal(chunks_on(stub, (turn + 1) % 4u), 1);
         close_link(stub);
     }
 }
@@ -202,6 +216,25 @@ static void a_little_under_way_changes_nothing(void **state)
     assert_true(stub->link->lanes[2].tx.in_flight_bytes > 0);
     send_chunks(stub, 0, 1, &from_two);
     assert_chunks(stub, 0, 0, 1, 0);
+    close_link(stub);
+}
+
+/* Lanes to this peer are idle, and others have the nearest rail's: it would be done later. */
+static void rails_that_others_load_come_later(void **state)
+{
+    stub_net_t *stub = open_link();
+
+    (void) state;
+    stub->link->lanes[2].rail->under_way_bytes = CHUNK;
+    stub->link->lanes[3].rail->under_way_bytes = CHUNK / 32;
+    send_chunks(stub, 0, 1, &from_two);
+    assert_chunks(stub, 0, 0, 0, 1);
+    send_chunks(stub, 1, 1, &from_two);
+    assert_chunks(stub, 0, 1, 0, 1);
+    send_chunks(stub, 2, 2, &from_two);
+    assert_chunks(stub, 1, 1, 1, 1);
+    stub->link->lanes[2].rail->under_way_bytes -= CHUNK;
+    stub->link->lanes[3].rail->under_way_bytes -= CHUNK / 32;
     close_link(stub);
 }
 
@@ -258,6 +291,7 @@ int main(void)
         cmocka_unit_test(chunks_take_the_chain_in_its_order),
         cmocka_unit_test(other_messages_go_as_before),
         cmocka_unit_test(a_little_under_way_changes_nothing),
+        cmocka_unit_test(rails_that_others_load_come_later),
         cmocka_unit_test(what_a_lane_leaves_goes_along_the_chain),
         cmocka_unit_test(a_slower_rail_is_not_taken_for_being_near),
     };

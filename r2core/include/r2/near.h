@@ -39,18 +39,18 @@ void r2_near_find(const r2_nic_t *nics, size_t nic_count, const r2_gpu_place_t *
 /** @return a GPU's rails; NULL: it is not known, or they are all as near. */
 const r2_near_gpu_t *r2_near_of(const r2_near_gpus_t *gpus, const char *pci);
 
-/** What is under way on a lane, and how near its rail is. */
+/** What is under way on a lane, and on its rail to all peers, and how near the rail is. */
 typedef struct r2_near_lane {
-    uint64_t under_way_bytes;
+    uint64_t under_way_bytes, rail_bytes;
     uint8_t step;
 } r2_near_lane_t;
 
 #define R2_NEAR_PARTS 16u /* so many of a chunk's time is the same time */
 
 /**
- * True if a chunk goes by lane a, and not by b, of two that are as fast: a is done sooner, or at
- * the same time and nearer. The same time is one part of R2_NEAR_PARTS, so a lane that is done
- * sooner by a sixteenth of the chunk never idles for a nearer one.
+ * True if a chunk goes by lane a, and not by b, of two that are as fast: a has less under way, or
+ * as much and its rail has less, or as much and it is nearer. As much is what differs by less than
+ * one of R2_NEAR_PARTS of the chunk: no lane that is done sooner by that idles for a nearer one.
  */
 bool r2_near_is_first(const r2_near_lane_t *a, const r2_near_lane_t *b, uint64_t chunk_bytes);
 
