@@ -384,7 +384,6 @@ r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
         return R2_OK;
     }
     if (r2_loan_prepare(exec, index) || r2_nic_prepare(exec, index)) {
-        r2_assert(0 == exec->stage->ready_src[index]); /* r2_stream_may_begin() takes it for that */
         const r2_buf_t buf = R2_OP_RECV == op->kind ? op->dst.buf : op->src.buf;
 
         return r2_stage_follow(&exec->stage->sides[R2_BUF_IN == buf ? 0 : 1]);
