@@ -73,13 +73,13 @@ static uint32_t r2_gpu_distance(hwloc_topology_t topology, hwloc_obj_t gpu, cons
     return (uint32_t) *way_p * R2_GPU_HOPS_MAX + (R2_GPU_WAY_SWITCH == *way_p ? hops : 0);
 }
 
+/** @param place_p zero before. */
 static void r2_gpu_measure(hwloc_topology_t topology, hwloc_obj_t gpu, const r2_nic_t *nics,
                            size_t count, r2_gpu_place_t *place_p)
 {
     const struct hwloc_pcidev_attr_s *pci = &gpu->attr->pcidev;
     uint32_t *distances = place_p->distances;
 
-    memset(place_p, 0, sizeof(*place_p));
     snprintf(place_p->pci, sizeof(place_p->pci), "%04x:%02x:%02x.%01x", (unsigned) pci->domain,
              pci->bus, pci->dev, pci->func);
     for (uint32_t i = 0; i < count; ++i) { /* insertion: stable, count is small */
@@ -108,7 +108,7 @@ size_t r2_gpus_measure(hwloc_topology_t topology, const r2_nic_t *nics, size_t c
     size_t found = 0;
 
     while (found < R2_GPUS_MAX && NULL != (device = hwloc_get_next_pcidev(topology, device))) {
-        r2_gpu_place_t place;
+        r2_gpu_place_t place = {.order = {0}};
         size_t at = found;
 
         if (!r2_is_gpu(device)) {
