@@ -16,7 +16,7 @@ AC_DEFUN([R2_ADD_CFLAG], [
     AS_VAR_POPDEF([r2_flag])
 ])
 
-# R2_LTO: link-time optimization of what is installed. Objects are of both kinds: the many test
+# R2_LTO: link-time optimization of libr2core and the two components. Objects are of both kinds: the many test
 # programs are linked as ever, by R2_PLAIN_LINK. Sanitizers and debug builds do without.
 AC_DEFUN([R2_LTO], [
     AC_ARG_ENABLE([lto],
@@ -28,7 +28,11 @@ AC_DEFUN([R2_LTO], [
         AC_CACHE_CHECK([whether $CC optimizes when it links], [r2_cv_lto], [
             r2_save_CFLAGS=$CFLAGS
             CFLAGS="$CFLAGS -Werror -O2 -flto=auto -ffat-lto-objects"
-            AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])], [r2_cv_lto=yes], [r2_cv_lto=no])
+            AC_LINK_IFELSE([AC_LANG_PROGRAM([[
+#if defined __clang__ || !defined __GNUC__
+#error "GCC only: no other compiler was tried"
+#endif
+]], [])], [r2_cv_lto=yes], [r2_cv_lto=no])
             CFLAGS=$r2_save_CFLAGS
         ])
         AS_IF([test $r2_cv_lto = yes],

@@ -187,12 +187,13 @@ static void r2_ctx_real_watch(r2_ctx_real_t *real, const r2_ctx_config_t *config
     }
 }
 
-/* Which rails are near which GPU. */
+/* Which rails are near which GPU; schedules alone ask, and between jobs there are none. */
 static void r2_ctx_real_gpus(r2_ctx_parts_t *parts)
 {
     r2_gpu_place_t places[R2_GPUS_MAX];
 
-    if (NULL != parts->gpu_driver && NULL != r2_gpu_device() && parts->nic_count > 1) {
+    if (!parts->pair && NULL != parts->gpu_driver && NULL != r2_gpu_device() &&
+        parts->nic_count > 1) {
         r2_near_find(parts->nics, parts->nic_count, places,
                      r2_gpus_find(parts->nics, parts->nic_count, places), &parts->near);
     }

@@ -287,6 +287,7 @@ const r2_near_t *r2_stage_near(const r2_exec_t *exec, uint32_t op)
 {
     const r2_buf_t buf = exec->schedule->ops[op].src.buf;
     const r2_staging_place_t *place = NULL;
+    const r2_near_t *near;
 
     for (uint32_t i = 0; NULL != exec->stage && NULL == place && i < R2_TOUCH_SIDES; ++i) {
         if (R2_BUF_SCRATCH == buf || i == (R2_BUF_IN == buf ? 0u : 1u)) {
@@ -296,7 +297,8 @@ const r2_near_t *r2_stage_near(const r2_exec_t *exec, uint32_t op)
     if (NULL == place || NULL == place->near) {
         return NULL;
     }
-    return exec->ops[op].by_nic ? &place->near->itself : &place->near->copies;
+    near = exec->ops[op].by_nic ? &place->near->itself : &place->near->copies;
+    return near->tells ? near : NULL;
 }
 
 /* ---- who waits ---- */

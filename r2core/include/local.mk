@@ -11,7 +11,6 @@ r2include_HEADERS += \
     r2core/include/r2/kernel.h \
     r2core/include/r2/log.h \
     r2core/include/r2/mem_kind.h \
-    r2core/include/r2/near.h \
     r2core/include/r2/nic.h \
     r2core/include/r2/p2p.h \
     r2core/include/r2/params.h \
@@ -27,6 +26,7 @@ noinst_HEADERS += \
     r2core/include/r2/fds.h \
     r2core/include/r2/json.h \
     r2core/include/r2/macros.h \
+    r2core/include/r2/near.h \
     r2core/include/r2/planner.h \
     r2core/include/r2/prng.h \
     r2core/include/r2/schedule.h \

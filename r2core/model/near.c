@@ -26,17 +26,8 @@ static void r2_near_rank(const uint32_t *keys, size_t count, r2_near_t *near_p)
             }
             near_p->steps[i] = (uint8_t) (near_p->steps[i] + (is_new ? 1 : 0));
         }
+        near_p->tells = near_p->tells || near_p->steps[i] > 0;
     }
-}
-
-static bool r2_near_differs(const r2_near_t *near, size_t count)
-{
-    for (size_t i = 1; i < count; ++i) {
-        if (near->steps[i] != near->steps[0]) {
-            return true;
-        }
-    }
-    return false;
 }
 
 void r2_near_find(const r2_nic_t *nics, size_t nic_count, const r2_gpu_place_t *places,
@@ -55,8 +46,6 @@ void r2_near_find(const r2_nic_t *nics, size_t nic_count, const r2_gpu_place_t *
         snprintf(gpu->pci, sizeof(gpu->pci), "%s", place->pci);
         r2_near_rank(itself, nic_count, &gpu->itself);
         r2_near_rank(copies, nic_count, &gpu->copies);
-        gpu->tells =
-            r2_near_differs(&gpu->itself, nic_count) || r2_near_differs(&gpu->copies, nic_count);
     }
 }
 
@@ -64,7 +53,7 @@ const r2_near_gpu_t *r2_near_of(const r2_near_gpus_t *gpus, const char *pci)
 {
     for (size_t i = 0; i < gpus->count; ++i) {
         if (0 == strcmp(gpus->of[i].pci, pci)) {
-            return gpus->of[i].tells ? &gpus->of[i] : NULL;
+            return gpus->of[i].itself.tells || gpus->of[i].copies.tells ? &gpus->of[i] : NULL;
         }
     }
     return NULL;

@@ -5,13 +5,15 @@
  * Tells a launcher that stands still from a test that does. Where a second job is spawned after the
  * first one has ended, a process of it stands in PMIx_Init with 4.1.4 and PMIx 4.2, and the others
  * in MPI_Init's sleep until the fence has come: 9 of 61 runs over stock btl/tcp, 2 of 46 over r2. A
- * process that is found there for so long says so, and ends mpirun.
+ * process that is found there for so long says so, and ends mpirun: where R2_TEST_WATCHES_LAUNCH is
+ * set, by who tries again then.
  */
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@
 #define FRAMES     24
 
 static volatile sig_atomic_t looks, awaited;
+static pid_t launcher;
 
 /* Whether MPI_Init sleeps or is in PMIx_Init, and no function of r2 is under way. */
 static bool launcher_is_awaited(void *const *frames, int count)
@@ -58,10 +61,12 @@ static void look(int signo)
     if (launcher_is_awaited(frames, backtrace(frames, FRAMES))) {
         ++awaited;
     }
-    if (++looks == LOOKS && awaited > 0) {
+    if (++looks == LOOKS && awaited > LOOKS / 2) {
         (void) !write(STDERR_FILENO, said, sizeof(said) - 1);
         sleep(3); /* others say so, too */
-        kill(getppid(), SIGTERM);
+        if (launcher > 1 && launcher == getppid()) {
+            kill(launcher, SIGTERM);
+        }
     }
 }
 
@@ -72,6 +77,10 @@ int MPI_Init(int *argc, char ***argv)
     void *frame;
     int rc;
 
+    if (NULL == getenv("R2_TEST_WATCHES_LAUNCH")) {
+        return PMPI_Init(argc, argv);
+    }
+    launcher = getppid();
     backtrace(&frame, 1); /* what it needs is loaded now */
     sigaction(SIGALRM, &watch, NULL);
     setitimer(ITIMER_REAL, &soon, NULL);

@@ -476,7 +476,7 @@ void scenario_near(const scenario_t *scenario, size_t rails, r2_near_gpus_t *nea
     snprintf(gpu->pci, sizeof(gpu->pci), "0000:00:00.0");
     for (size_t rail = 0; 0 != scenario->near && rail < rails; ++rail) {
         near_p->count = 1;
-        gpu->tells = true;
+        gpu->itself.tells = gpu->copies.tells = true;
         gpu->itself.steps[rail] = gpu->copies.steps[rail] =
             (uint8_t) ((rail + rails - (scenario->near - 1) % rails) % rails);
     }

@@ -180,7 +180,7 @@ static void what_an_op_has_written_is_sent_from_the_copy(void **state)
 static void near_bus(r2_near_gpus_t *gpus_p, int bus)
 {
     *gpus_p = (r2_near_gpus_t){.count = 1};
-    gpus_p->of[0].tells = true;
+    gpus_p->of[0].itself.tells = gpus_p->of[0].copies.tells = true;
     snprintf(gpus_p->of[0].pci, sizeof(gpus_p->of[0].pci), "0000:%02x:00.0", (unsigned) bus);
     engine.staging.near = gpus_p;
 }

@@ -12,13 +12,13 @@
 /** How near rails are, by index: 0 the nearest, equal numbers equally near. */
 typedef struct r2_near {
     uint8_t steps[R2_RAILS_MAX];
+    bool tells; /* not all rails are equally near */
 } r2_near_t;
 
 /** The rails of a GPU, for what NICs read in its memory and for pinned copies of that. */
 typedef struct r2_near_gpu {
     char pci[32]; /* "0000:07:00.0" */
     r2_near_t itself, copies;
-    bool tells; /* not all rails are equally near */
 } r2_near_gpu_t;
 
 /** Those of a host. */
@@ -36,7 +36,7 @@ typedef struct r2_near_gpus {
 void r2_near_find(const r2_nic_t *nics, size_t nic_count, const r2_gpu_place_t *places,
                   size_t place_count, r2_near_gpus_t *gpus_p);
 
-/** @return a GPU's rails; NULL: it is not known, or they are all as near. */
+/** @return a GPU's rails; NULL: it is not known, or they are all as near to both. */
 const r2_near_gpu_t *r2_near_of(const r2_near_gpus_t *gpus, const char *pci);
 
 /** What is under way on a lane, and on its rail to all peers, and how near the rail is. */
@@ -49,8 +49,8 @@ typedef struct r2_near_lane {
 
 /**
  * True if a chunk goes by lane a, and not by b, of two that are as fast: a has less under way, or
- * as much and its rail has less, or as much and it is nearer. As much is what differs by less than
- * one of R2_NEAR_PARTS of the chunk: no lane that is done sooner by that idles for a nearer one.
+ * as much and its rail has less, or as much and it is nearer. As much is the same number of whole
+ * R2_NEAR_PARTS of the chunk: no lane that is done sooner by one of them idles for a nearer one.
  */
 bool r2_near_is_first(const r2_near_lane_t *a, const r2_near_lane_t *b, uint64_t chunk_bytes);
 
