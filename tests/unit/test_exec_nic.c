@@ -186,15 +186,15 @@ static void near_bus(r2_near_gpus_t *gpus_p, int bus)
 }
 
 /* What NICs read on the GPU, what is loaded, and what was reduced. */
-static void rails_are_near_to_where_it_lies(void **state)
+static void sends_near(bool itself_tells)
 {
     r2_schedule_t schedule;
     r2_near_gpus_t gpus;
     r2_exec_t exec;
     uint32_t recv;
 
-    (void) state;
     near_bus(&gpus, 16);
+    gpus.of[0].itself.tells = itself_tells;
     r2_schedule_init(&schedule);
     schedule.scratch_bytes = PIECE;
     add(&schedule, R2_OP_SEND, in_at(0), none, LONG, R2_OP_NONE);
@@ -211,12 +211,20 @@ static void rails_are_near_to_where_it_lies(void **state)
     run_until_calls(4);
     for (uint32_t i = 0; i < 4; ++i) {
         if (calls[i].send) {
-            assert_ptr_equal(calls[i].near,
-                             0 == calls[i].tag ? &gpus.of[0].itself : &gpus.of[0].copies);
+            const r2_near_t *itself = itself_tells ? &gpus.of[0].itself : NULL;
+
+            assert_ptr_equal(calls[i].near, 0 == calls[i].tag ? itself : &gpus.of[0].copies);
             complete(i, R2_OK);
         }
     }
     ends(&exec, R2_OK);
+}
+
+static void rails_are_near_to_where_it_lies(void **state)
+{
+    (void) state;
+    sends_near(true);
+    sends_near(false); /* all are as near to the GPU */
 }
 
 /* Of another GPU nothing is known, nor of the host's own memory beside one. */

@@ -66,6 +66,11 @@ static void equal_distances_tell_nothing(void **state)
     }
     r2_near_find(nics, 3, &place, 0, &gpus);
     assert_null(r2_near_of(&gpus, place.pci));
+    nics[0].distance = 10; /* as near to the GPU, and not to the process's cores */
+    r2_near_find(nics, 2, &place, 1, &gpus);
+    assert_ptr_equal(r2_near_of(&gpus, place.pci), &gpus.of[0]);
+    assert_false(gpus.of[0].itself.tells);
+    assert_true(gpus.of[0].copies.tells);
 }
 
 static void the_same_time_is_a_sixteenth(void **state)
@@ -99,7 +104,7 @@ static void the_same_time_is_a_sixteenth(void **state)
 
 /* ---- a link of four rails ---- */
 
-static const r2_near_t from_two = {{3, 2, 0, 1}}; /* rail 2 is the nearest, then 3, 1, 0 */
+static const r2_near_t from_two = {{3, 2, 0, 1}, true}; /* rail 2 is the nearest, then 3, 1, 0 */
 static char data[8 * CHUNK];
 static uint32_t done_count;
 
