@@ -224,7 +224,13 @@ static void rails_are_near_to_where_it_lies(void **state)
 {
     (void) state;
     sends_near(true);
-    sends_near(false); /* all are as near to the GPU */
+}
+
+/* All are as near to the GPU, and not to the copies. */
+static void rails_are_near_to_copies(void **state)
+{
+    (void) state;
+    sends_near(false);
 }
 
 /* Of another GPU nothing is known, nor of the host's own memory beside one. */
@@ -270,6 +276,7 @@ int main(void)
         T_NIC(what_nics_cannot_read_is_loaded),
         T_NIC(what_an_op_has_written_is_sent_from_the_copy),
         T_NIC(rails_are_near_to_where_it_lies),
+        T_NIC(rails_are_near_to_copies),
         T_NIC(rails_are_as_near_to_all_else),
     };
 
