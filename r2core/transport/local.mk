@@ -28,4 +28,5 @@ libr2core_la_SOURCES += \
     r2core/transport/uct_record.c \
     r2core/transport/uct_sees.c \
     r2core/transport/uct_send.c \
+    r2core/transport/uct_unmaps.c \
     r2core/transport/uct_worker.c

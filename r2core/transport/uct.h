@@ -7,6 +7,7 @@
 #ifndef R2_TRANSPORT_UCT_H
 #define R2_TRANSPORT_UCT_H
 
+#include <stdatomic.h>
 #include <uct/api/uct.h>
 
 #include "base/util.h"
@@ -121,6 +122,33 @@ r2_status_t r2_uct_address_write(const r2_uct_port_t *port, uct_ep_h ep, void *a
 /** Takes an address apart; trusts nothing. @return false: it is not one that this port can use. */
 bool r2_uct_address_read(const r2_uct_port_t *port, bool has_ep, const void *address, size_t bytes,
                          r2_uct_address_t *address_p);
+
+/* ---- uct_unmaps.c: what is unmapped ---- */
+
+#define R2_UCT_UNMAPS_MAX 256 /* noted at a time; after more, nothing is kept */
+
+/** Pages that are no more. */
+typedef struct r2_uct_unmap {
+    uintptr_t start, end;
+} r2_uct_unmap_t;
+
+/** What any thread unmaps, for the holder of the engine lock: it may not wait for that lock. */
+typedef struct r2_uct_unmaps {
+    atomic_uintptr_t low, high; /* nothing is registered outside of these */
+    atomic_bool any;
+    atomic_flag busy; /* for all below: a spin lock, taken inside of munmap() */
+    bool all;         /* more than there is room for */
+    uint32_t count;
+    r2_uct_unmap_t rows[R2_UCT_UNMAPS_MAX];
+} r2_uct_unmaps_t;
+
+/** Begins to note. The memory is zero. @return false: UCX cannot tell what is unmapped. */
+bool r2_uct_unmaps_init(r2_uct_unmaps_t *unmaps);
+void r2_uct_unmaps_fini(r2_uct_unmaps_t *unmaps);
+/** Widens what is looked at, before it is registered. */
+void r2_uct_unmaps_watch(r2_uct_unmaps_t *unmaps, uintptr_t start, uintptr_t end);
+/** Takes all notes. @return how many rows are written. */
+uint32_t r2_uct_unmaps_take(r2_uct_unmaps_t *unmaps, r2_uct_unmap_t rows_p[R2_UCT_UNMAPS_MAX]);
 
 /* ---- uct_memory.c: registered memory, kept until it is unmapped ---- */
 

@@ -9,18 +9,13 @@
 #include "transport/uct.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <ucm/api/ucm.h>
 #include <unistd.h>
 #include <utlist.h>
 
 #define REGIONS_MAX 1024 /* kept at a time; more in use are not registered, but copied */
-#define UNMAPS_MAX  256  /* noted at a time; after more, nothing is kept */
-/* Of our handler among others that UCX calls: those of its own caches have 1000. */
-#define PRIORITY 1000
 
 /** Whole pages that are registered, or cannot be. Regions that are kept do not overlap. */
 struct r2_uct_region {
@@ -32,21 +27,6 @@ struct r2_uct_region {
     uint64_t used;    /* uct->uses when it was asked for last */
 };
 
-/** Pages that are no more. */
-typedef struct unmap {
-    uintptr_t start, end;
-} unmap_t;
-
-/** What any thread unmaps, for the holder of the engine lock: it may not wait for that lock. */
-typedef struct unmaps {
-    atomic_uintptr_t low, high; /* nothing is registered outside of these */
-    atomic_bool any;
-    atomic_flag busy; /* for all below: a spin lock, taken inside of munmap() */
-    bool all;         /* more than there is room for */
-    uint32_t count;
-    unmap_t rows[UNMAPS_MAX];
-} unmaps_t;
-
 /** Engine lock, but for `unmaps`. */
 struct r2_uct_memory {
     r2_uct_memory_t *prev, *next; /* in uct->memories */
@@ -57,44 +37,8 @@ struct r2_uct_memory {
     r2_uct_region_t *regions[REGIONS_MAX]; /* owned: in order of addresses */
     r2_tp_refusal_t refusal;               /* the first one; bytes 0: none */
     bool refuses_gpus;
-    unmaps_t unmaps;
+    r2_uct_unmaps_t unmaps;
 };
-
-/* ---- what is unmapped ---- */
-
-static void unmaps_lock(unmaps_t *unmaps)
-{
-    while (atomic_flag_test_and_set_explicit(&unmaps->busy, memory_order_acquire)) {
-        /* a few instructions */
-    }
-}
-
-static void unmaps_unlock(unmaps_t *unmaps)
-{
-    atomic_flag_clear_explicit(&unmaps->busy, memory_order_release);
-}
-
-/** Called by UCX before pages are unmapped, in any thread, with any locks held: notes only. */
-static void r2_uct_on_unmap(ucm_event_type_t type, ucm_event_t *event, void *arg)
-{
-    unmaps_t *unmaps = arg;
-    const uintptr_t start = (uintptr_t) event->vm_unmapped.address;
-    const uintptr_t end = start + event->vm_unmapped.size;
-
-    (void) type;
-    if (start >= atomic_load_explicit(&unmaps->high, memory_order_relaxed) ||
-        end <= atomic_load_explicit(&unmaps->low, memory_order_relaxed)) {
-        return;
-    }
-    unmaps_lock(unmaps);
-    if (UNMAPS_MAX == unmaps->count) {
-        unmaps->all = true;
-    } else {
-        unmaps->rows[unmaps->count++] = (unmap_t){start, end};
-    }
-    atomic_store_explicit(&unmaps->any, true, memory_order_release);
-    unmaps_unlock(unmaps);
-}
 
 /* ---- regions ---- */
 
@@ -197,37 +141,11 @@ bool r2_uct_make_room(r2_uct_t *uct, size_t bytes)
 
 void r2_uct_memory_reap(r2_uct_memory_t *memory)
 {
-    unmaps_t *unmaps = &memory->unmaps;
-    unmap_t rows[UNMAPS_MAX];
-    uint32_t count;
+    r2_uct_unmap_t rows[R2_UCT_UNMAPS_MAX];
+    const uint32_t count = r2_uct_unmaps_take(&memory->unmaps, rows);
 
-    if (!atomic_load_explicit(&unmaps->any, memory_order_acquire)) {
-        return;
-    }
-    unmaps_lock(unmaps);
-    count = unmaps->count;
-    memcpy(rows, unmaps->rows, count * sizeof(rows[0]));
-    if (unmaps->all) {
-        rows[0] = (unmap_t){0, UINTPTR_MAX};
-        count = 1;
-    }
-    unmaps->count = 0;
-    unmaps->all = false;
-    atomic_store_explicit(&unmaps->any, false, memory_order_relaxed);
-    unmaps_unlock(unmaps);
     for (uint32_t i = 0; i < count; ++i) {
         r2_uct_regions_drop(memory, rows[i].start, rows[i].end);
-    }
-}
-
-/** Widens what is looked at before it is registered. */
-static void r2_uct_memory_span(unmaps_t *unmaps, uintptr_t start, uintptr_t end)
-{
-    if (start < atomic_load_explicit(&unmaps->low, memory_order_relaxed)) {
-        atomic_store_explicit(&unmaps->low, start, memory_order_seq_cst);
-    }
-    if (end > atomic_load_explicit(&unmaps->high, memory_order_relaxed)) {
-        atomic_store_explicit(&unmaps->high, end, memory_order_seq_cst);
     }
 }
 
@@ -255,7 +173,7 @@ static bool r2_uct_region_map(const r2_uct_memory_t *memory, r2_uct_region_t *re
 static bool r2_uct_region_register(r2_uct_memory_t *memory, r2_uct_region_t *region)
 {
     if (0 == region->gpu_id) { /* nobody tells when others are freed: their name is another then */
-        r2_uct_memory_span(&memory->unmaps, region->start, region->end);
+        r2_uct_unmaps_watch(&memory->unmaps, region->start, region->end);
     }
     return r2_uct_region_map(memory, region);
 }
@@ -405,7 +323,7 @@ r2_uct_region_t *r2_uct_region_begin(r2_uct_memory_t *memory, const void *data, 
     if (NULL != region) {
         region->start = pages[0];
         region->end = pages[1];
-        r2_uct_memory_span(&memory->unmaps, pages[0], pages[1]);
+        r2_uct_unmaps_watch(&memory->unmaps, pages[0], pages[1]);
     }
     return region;
 }
@@ -477,9 +395,7 @@ r2_uct_memory_t *r2_uct_memory_create(r2_uct_t *uct, uct_md_h md)
     memory->uct = uct;
     memory->md = md;
     memory->page_bytes = (uintptr_t) sysconf(_SC_PAGESIZE);
-    atomic_init(&memory->unmaps.low, UINTPTR_MAX);
-    if (UCS_OK !=
-        ucm_set_event_handler(UCM_EVENT_VM_UNMAPPED, PRIORITY, r2_uct_on_unmap, &memory->unmaps)) {
+    if (!r2_uct_unmaps_init(&memory->unmaps)) {
         free(memory);
         return NULL;
     }
@@ -489,7 +405,7 @@ r2_uct_memory_t *r2_uct_memory_create(r2_uct_t *uct, uct_md_h md)
 
 void r2_uct_memory_destroy(r2_uct_memory_t *memory)
 {
-    ucm_unset_event_handler(UCM_EVENT_VM_UNMAPPED, r2_uct_on_unmap, &memory->unmaps);
+    r2_uct_unmaps_fini(&memory->unmaps);
     while (0 != memory->count) {
         r2_assert(0 == memory->regions[0]->users);
         r2_uct_region_drop(memory, 0);
