@@ -180,11 +180,11 @@ const r2_tp_refusal_t *r2_uct_memory_refusal(const r2_uct_memory_t *memory);
 bool r2_uct_memory_is_left(uct_md_h md, size_t bytes);
 uct_mem_h r2_uct_region_handle(const r2_uct_region_t *region);
 /** What is to be registered so that region_get() finds it; NULL: it is, or was refused, or there is
- * no memory. */
+ * no memory. Ended before the memory is destroyed. */
 r2_uct_region_t *r2_uct_region_begin(r2_uct_memory_t *memory, const void *data, size_t bytes);
 /** Registers it. Any thread, without the engine lock. */
 void r2_uct_region_pin(const r2_uct_memory_t *memory, r2_uct_region_t *region);
-/** Keeps it, if it is registered. */
+/** Keeps it, if it is registered and was not unmapped meanwhile. */
 void r2_uct_region_end(r2_uct_memory_t *memory, r2_uct_region_t *region);
 
 /* ---- the transport table ---- */

@@ -20,11 +20,13 @@
 /** Whole pages that are registered, or cannot be. Regions that are kept do not overlap. */
 struct r2_uct_region {
     uintptr_t start, end;
-    uct_mem_h handle; /* owned; NULL: refused */
-    uint32_t users;   /* sends in flight */
-    bool kept;        /* in memory->regions */
-    uint64_t gpu_id;  /* of a GPU's memory; 0: the CPU's */
-    uint64_t used;    /* uct->uses when it was asked for last */
+    uct_mem_h handle;             /* owned; NULL: refused */
+    uint32_t users;               /* sends in flight */
+    bool kept;                    /* in memory->regions */
+    bool stale;                   /* unmapped while it was pinned */
+    uint64_t gpu_id;              /* of a GPU's memory; 0: the CPU's */
+    uint64_t used;                /* uct->uses when it was asked for last */
+    r2_uct_region_t *prev, *next; /* in memory->pins */
 };
 
 /** Engine lock, but for `unmaps`. */
@@ -35,6 +37,7 @@ struct r2_uct_memory {
     uintptr_t page_bytes;
     uint32_t count;
     r2_uct_region_t *regions[REGIONS_MAX]; /* owned: in order of addresses */
+    r2_uct_region_t *pins;                 /* owned: each until its pinning ends */
     r2_tp_refusal_t refusal;               /* the first one; bytes 0: none */
     bool refuses_gpus;
     r2_uct_unmaps_t unmaps;
@@ -139,6 +142,16 @@ bool r2_uct_make_room(r2_uct_t *uct, size_t bytes)
     return 0 != room;
 }
 
+/** What is pinned now is in no table; who pins it is told when that ends. */
+static void r2_uct_pins_spoil(r2_uct_memory_t *memory, uintptr_t start, uintptr_t end)
+{
+    r2_uct_region_t *region;
+
+    DL_FOREACH(memory->pins, region) {
+        region->stale = region->stale || (region->start < end && start < region->end);
+    }
+}
+
 void r2_uct_memory_reap(r2_uct_memory_t *memory)
 {
     r2_uct_unmap_t rows[R2_UCT_UNMAPS_MAX];
@@ -146,6 +159,7 @@ void r2_uct_memory_reap(r2_uct_memory_t *memory)
 
     for (uint32_t i = 0; i < count; ++i) {
         r2_uct_regions_drop(memory, rows[i].start, rows[i].end);
+        r2_uct_pins_spoil(memory, rows[i].start, rows[i].end);
     }
 }
 
@@ -324,6 +338,7 @@ r2_uct_region_t *r2_uct_region_begin(r2_uct_memory_t *memory, const void *data, 
         region->start = pages[0];
         region->end = pages[1];
         r2_uct_unmaps_watch(&memory->unmaps, pages[0], pages[1]);
+        DL_APPEND(memory->pins, region);
     }
     return region;
 }
@@ -335,11 +350,12 @@ void r2_uct_region_pin(const r2_uct_memory_t *memory, r2_uct_region_t *region)
 
 void r2_uct_region_end(r2_uct_memory_t *memory, r2_uct_region_t *region)
 {
-    if (NULL == region->handle) {
-        free(region);
+    r2_uct_memory_reap(memory); /* what was unmapped meanwhile is not kept */
+    DL_DELETE(memory->pins, region);
+    if (NULL == region->handle || region->stale) {
+        r2_uct_region_free(memory, region);
     } else if (r2_uct_region_keep(memory, region)) {
         region->used = ++memory->uct->uses;
-        r2_uct_memory_reap(memory); /* what was unmapped meanwhile is not kept */
     }
 }
 
@@ -405,6 +421,7 @@ r2_uct_memory_t *r2_uct_memory_create(r2_uct_t *uct, uct_md_h md)
 
 void r2_uct_memory_destroy(r2_uct_memory_t *memory)
 {
+    r2_assert(NULL == memory->pins);
     r2_uct_unmaps_fini(&memory->unmaps);
     while (0 != memory->count) {
         r2_assert(0 == memory->regions[0]->users);
