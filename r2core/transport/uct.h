@@ -179,12 +179,12 @@ const r2_tp_refusal_t *r2_uct_memory_refusal(const r2_uct_memory_t *memory);
 /** True if so much more could be registered now. */
 bool r2_uct_memory_is_left(uct_md_h md, size_t bytes);
 uct_mem_h r2_uct_region_handle(const r2_uct_region_t *region);
-/** What is to be registered so that region_get() finds it; NULL: it is, or was refused, or there is
- * no memory. Ended before the memory is destroyed. */
+/** What is to be registered so that region_get() finds it, and its neighbours; NULL: it is, or was
+ * refused, or there is no memory. Ended before the memory is destroyed. */
 r2_uct_region_t *r2_uct_region_begin(r2_uct_memory_t *memory, const void *data, size_t bytes);
 /** Registers it. Any thread, without the engine lock. */
 void r2_uct_region_pin(const r2_uct_memory_t *memory, r2_uct_region_t *region);
-/** Keeps it, if it is registered and was not unmapped meanwhile. */
+/** Keeps it, if it is registered, was not unmapped meanwhile, and no other has all of it. */
 void r2_uct_region_end(r2_uct_memory_t *memory, r2_uct_region_t *region);
 
 /* ---- the transport table ---- */

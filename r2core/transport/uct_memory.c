@@ -246,16 +246,28 @@ static bool r2_uct_region_keep(r2_uct_memory_t *memory, r2_uct_region_t *region)
     return true;
 }
 
+/** Widens it over what is kept around it: neighbours share a page, and are one from then on. */
+static void r2_uct_region_widen(const r2_uct_memory_t *memory, r2_uct_region_t *region)
+{
+    const uintptr_t end = region->end;
+
+    for (uint32_t i = r2_uct_region_after(memory, region->start);
+         i < memory->count && memory->regions[i]->start < end; ++i) {
+        if (NULL != memory->regions[i]->handle && region->gpu_id == memory->regions[i]->gpu_id) {
+            region->start = r2_min(region->start, memory->regions[i]->start);
+            region->end = r2_max(region->end, memory->regions[i]->end);
+        }
+    }
+}
+
 /**
- * Registers pages and what is kept around them: neighbours share a page, and are one region from
- * then on. Where that is refused (memory of several kinds), only those that are asked for; what is
- * refused then is kept, too, so that it is not tried with each send.
+ * Registers pages and what is kept around them. Where that is refused (memory of several kinds),
+ * only those that are asked for; what is refused then is kept, too, so that it is not tried with
+ * each send.
  */
 static r2_uct_region_t *r2_uct_region_add(r2_uct_memory_t *memory, const uintptr_t whole[2],
                                           const uintptr_t part[2], uint64_t gpu_id)
 {
-    const uint32_t first = r2_uct_region_after(memory, whole[0]);
-    uint32_t last = first;
     r2_uct_region_t *region = calloc(1, sizeof(*region));
 
     if (NULL == region) {
@@ -264,12 +276,7 @@ static r2_uct_region_t *r2_uct_region_add(r2_uct_memory_t *memory, const uintptr
     region->start = whole[0];
     region->end = whole[1];
     region->gpu_id = gpu_id;
-    for (; last < memory->count && memory->regions[last]->start < whole[1]; ++last) {
-        if (NULL != memory->regions[last]->handle && gpu_id == memory->regions[last]->gpu_id) {
-            region->start = r2_min(region->start, memory->regions[last]->start);
-            region->end = r2_max(region->end, memory->regions[last]->end);
-        }
-    }
+    r2_uct_region_widen(memory, region);
     if (!r2_uct_region_squeeze(memory, region)) {
         region->start = part[0];
         region->end = part[1];
@@ -293,21 +300,29 @@ static void r2_uct_pages(const r2_uct_memory_t *memory, const void *from, size_t
     pages[1] = r2_round_up((uintptr_t) from + bytes, page_bytes);
 }
 
+/** @return the kept region that all of some pages lie in; NULL: there is none. */
+static r2_uct_region_t *r2_uct_region_over(const r2_uct_memory_t *memory, uintptr_t start,
+                                           uintptr_t end)
+{
+    const uint32_t idx = r2_uct_region_after(memory, start);
+
+    return idx < memory->count && memory->regions[idx]->start <= start &&
+                   memory->regions[idx]->end >= end
+               ? memory->regions[idx]
+               : NULL;
+}
+
 r2_uct_region_t *r2_uct_region_get(r2_uct_memory_t *memory, const void *data, size_t bytes,
                                    const r2_tp_memory_t *whole)
 {
     const uint64_t gpu_id = NULL == whole ? 0 : whole->gpu_id;
     uintptr_t part[2], pages[2];
-    r2_uct_region_t *region = NULL;
-    uint32_t idx;
+    r2_uct_region_t *region;
 
     r2_uct_memory_reap(memory);
     r2_uct_pages(memory, data, bytes, gpu_id, part);
-    idx = r2_uct_region_after(memory, part[0]);
-    if (idx < memory->count && memory->regions[idx]->start <= part[0] &&
-        memory->regions[idx]->end >= part[1] && gpu_id == memory->regions[idx]->gpu_id) {
-        region = memory->regions[idx];
-    } else {
+    region = r2_uct_region_over(memory, part[0], part[1]);
+    if (NULL == region || gpu_id != region->gpu_id) {
         r2_uct_pages(memory, NULL == whole ? data : whole->data,
                      NULL == whole ? bytes : whole->bytes, gpu_id, pages);
         region = r2_uct_region_add(memory, pages, part, gpu_id);
@@ -324,20 +339,18 @@ r2_uct_region_t *r2_uct_region_begin(r2_uct_memory_t *memory, const void *data, 
 {
     r2_uct_region_t *region;
     uintptr_t pages[2];
-    uint32_t idx;
 
     r2_uct_memory_reap(memory);
     r2_uct_pages(memory, data, bytes, 0, pages);
-    idx = r2_uct_region_after(memory, pages[0]);
-    if (idx < memory->count && memory->regions[idx]->start <= pages[0] &&
-        memory->regions[idx]->end >= pages[1]) {
+    if (NULL != r2_uct_region_over(memory, pages[0], pages[1])) {
         return NULL;
     }
     region = calloc(1, sizeof(*region));
     if (NULL != region) {
         region->start = pages[0];
         region->end = pages[1];
-        r2_uct_unmaps_watch(&memory->unmaps, pages[0], pages[1]);
+        r2_uct_region_widen(memory, region);
+        r2_uct_unmaps_watch(&memory->unmaps, region->start, region->end);
         DL_APPEND(memory->pins, region);
     }
     return region;
@@ -350,9 +363,12 @@ void r2_uct_region_pin(const r2_uct_memory_t *memory, r2_uct_region_t *region)
 
 void r2_uct_region_end(r2_uct_memory_t *memory, r2_uct_region_t *region)
 {
+    const r2_uct_region_t *over;
+
     r2_uct_memory_reap(memory); /* what was unmapped meanwhile is not kept */
     DL_DELETE(memory->pins, region);
-    if (NULL == region->handle || region->stale) {
+    over = r2_uct_region_over(memory, region->start, region->end);
+    if (NULL == region->handle || region->stale || (NULL != over && NULL != over->handle)) {
         r2_uct_region_free(memory, region);
     } else if (r2_uct_region_keep(memory, region)) {
         region->used = ++memory->uct->uses;

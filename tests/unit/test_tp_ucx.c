@@ -372,6 +372,8 @@ static const struct CMUnitTest over_rdma[] = {
     RC(test_memory_is_short),
     RC(test_memory_is_used_up),
     RC(test_memory_is_pinned_beside),
+    RC(test_pinning_joins_neighbours),
+    RC(test_pinning_does_without_neighbours),
     RC(test_pinning_keeps_nobody_waiting),
     RC(test_long_packets_are_not_copied),
     RC(test_worker_locks_little),

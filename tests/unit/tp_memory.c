@@ -29,6 +29,11 @@ uint32_t memory_registered(void)
     return registered;
 }
 
+uint32_t memory_refused(void)
+{
+    return refused;
+}
+
 /** What is registered of the counted memory. */
 static struct {
     const void *mr;

@@ -26,6 +26,8 @@ extern memory_slow_t memory_slow;
 /** Counts what is registered between these addresses from now on. */
 void memory_count(uintptr_t start, uintptr_t end);
 uint32_t memory_registered(void);
+/** The same of what was refused. */
+uint32_t memory_refused(void);
 /** Memory with the pattern in it, counted: packet n of a size may start at n. */
 char *memory_map(char *at);
 /** Sends all of some memory, a packet for each chunk, and waits until it is ours again. */

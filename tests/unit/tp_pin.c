@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /** What a thread pins beside the one that has the engine. */
 typedef struct pinning {
@@ -76,6 +77,70 @@ void test_memory_is_pinned_beside(void **state)
     }
     pair_close(&a, &b);
     munmap(sent, WHOLE_BYTES);
+}
+
+/** Two of the three steps. @return what the third one ends. */
+static void *pin_open(const side_t *side, char *memory, size_t bytes)
+{
+    void *pin = tp.ops->pin_begin(side->worker, memory, bytes);
+
+    assert_non_null(pin);
+    tp.ops->pin(side->worker, pin);
+    return pin;
+}
+
+/** What begins in the last page of what is registered becomes one with it, and does not throw it
+ * out; what others register around it meanwhile stays. */
+void test_pinning_joins_neighbours(void **state)
+{
+    const size_t page = (size_t) sysconf(_SC_PAGESIZE);
+    char *memory = memory_map(NULL), *next = memory + 8 * page + 100;
+    side_t a, b;
+    void *pin;
+
+    (void) state;
+    pair_open(&a, &b);
+    grant_and_back(&a, memory, 8 * page + 50);
+    assert_int_equal(memory_registered(), 1);
+    tp.ops->pin_end(a.worker, pin_open(&a, next, 2 * page));
+    assert_int_equal(memory_registered(), 2);
+    grant_and_back(&a, next, 2 * page);
+    grant_and_back(&a, memory, 8 * page + 50);
+    assert_null(tp.ops->pin_begin(a.worker, memory, 10 * page));
+    assert_int_equal(memory_registered(), 2);
+
+    pin = pin_open(&a, memory + 12 * page, page);
+    assert_int_equal(memory_registered(), 3);
+    grant_and_back(&a, memory, 16 * page);
+    assert_int_equal(memory_registered(), 4);
+    tp.ops->pin_end(a.worker, pin);
+    grant_and_back(&a, memory, 16 * page);
+    assert_int_equal(memory_registered(), 4);
+    pair_close(&a, &b);
+    munmap(memory, WHOLE_BYTES);
+}
+
+/** Memory that cannot be registered with its neighbour is registered by itself, when it is asked
+ * for. */
+void test_pinning_does_without_neighbours(void **state)
+{
+    const size_t page = (size_t) sysconf(_SC_PAGESIZE);
+    char *memory = memory_map(NULL), *next = memory + 8 * page + 100;
+    side_t a, b;
+
+    (void) state;
+    pair_open(&a, &b);
+    grant_and_back(&a, memory, 8 * page + 50);
+    memory_refuse(memory, page); /* and what begins with it */
+    tp.ops->pin_end(a.worker, pin_open(&a, next, 2 * page));
+    assert_int_equal(memory_refused(), 1);
+    grant_and_back(&a, next, 2 * page);
+    memory_refuse(memory, 0);
+    memory_count((uintptr_t) memory, (uintptr_t) memory + WHOLE_BYTES);
+    grant_and_back(&a, next, 2 * page);
+    assert_int_equal(memory_registered(), 0);
+    pair_close(&a, &b);
+    munmap(memory, WHOLE_BYTES);
 }
 
 /** How long the engine is kept from others when much is registered: at once, and in three steps. */

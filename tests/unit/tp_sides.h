@@ -163,6 +163,8 @@ void test_late_puts_end_with_the_device(void **state);
 void test_granted_memory_is_unmapped(void **state);
 void test_puts_end_with_their_memory(void **state);
 void test_memory_is_pinned_beside(void **state);
+void test_pinning_joins_neighbours(void **state);
+void test_pinning_does_without_neighbours(void **state);
 void test_pinning_keeps_nobody_waiting(void **state);
 void test_nothing_is_granted(void **state);
 
