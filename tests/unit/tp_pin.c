@@ -167,6 +167,7 @@ void test_pinning_keeps_nobody_waiting(void **state)
             pin_ns = now_ns();
             tp.ops->pin(a.worker, pin);
             pin_ns = now_ns() - pin_ns;
+            assert_int_equal(memory_registered(), 1); /* and all that follows finds it */
             tp.ops->pin_end(a.worker, pin);
         }
         grant_and_back(&a, memory, BYTES);
