@@ -271,7 +271,8 @@ tests_unit_test_sources_SOURCES = tests/unit/test_sources.c
 tests_unit_test_sources_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_drive
-tests_unit_test_drive_SOURCES = tests/unit/test_drive.c tests/unit/thread_net.c \
+tests_unit_test_drive_SOURCES = tests/unit/test_drive.c tests/unit/drive_process.h \
+    tests/unit/thread_net.c \
     tests/unit/thread_net.h
 tests_unit_test_drive_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_threads_SOURCES = tests/unit/test_threads.c $(thread_job_sources)
