@@ -263,6 +263,7 @@ void r2_bench_report_csv(const r2_bench_report_t *report, size_t bytes,
 {
     FILE *csv = report->csv;
     mark_t *marks;
+    double end_s = 0;
     unsigned count = 0;
 
     if (NULL == csv) {
@@ -270,9 +271,12 @@ void r2_bench_report_csv(const r2_bench_report_t *report, size_t bytes,
     }
     for (size_t i = 0; i < series->count; ++i) {
         const r2_bench_sample_t *sample = &series->samples[i];
+        const double now_s = sample->start_s + sample->took_s;
 
-        fprintf(csv, "%.6f,%zu,%zu,%.2f,%.3f\n", sample->start_s + sample->took_s, i, bytes,
-                sample->took_s * 1e6,
+        /* From our start, for as long as the slowest rank took, who may have begun before us: the
+         * next one may seem to end sooner. */
+        end_s = now_s > end_s ? now_s : end_s;
+        fprintf(csv, "%.6f,%zu,%zu,%.2f,%.3f\n", end_s, i, bytes, sample->took_s * 1e6,
                 sample->took_s > 0 ? series->wire_bytes / sample->took_s * 1e-6 : 0);
     }
     marks = calloc(report->options->faults_count + 1, sizeof(*marks));
