@@ -4,7 +4,7 @@
  *
  * Tells a launcher that stands still from a test that does. Where a second job is spawned after the
  * first one has ended, a process of it stands in PMIx_Init with 4.1.4 and PMIx 4.2, and the others
- * in MPI_Init's sleep until the fence has come: 9 of 61 runs over stock btl/tcp, 2 of 46 over r2. A
+ * in MPI_Init's sleep until the fence has come: 8 of 73 runs over stock btl/tcp, 3 of 80 over r2. A
  * process that is found there for so long says so, and ends mpirun: where R2_TEST_WATCHES_LAUNCH is
  * set, by who tries again then.
  */
