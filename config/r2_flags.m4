@@ -16,8 +16,8 @@ AC_DEFUN([R2_ADD_CFLAG], [
     AS_VAR_POPDEF([r2_flag])
 ])
 
-# R2_LTO: link-time optimization of libr2core and the two components. Objects are of both kinds: the many test
-# programs are linked as ever, by R2_PLAIN_LINK. Sanitizers and debug builds do without.
+# R2_LTO: link-time optimization of libr2core and the two components. Objects are of both kinds: the
+# many test programs are linked as ever, by R2_PLAIN_LINK. Sanitizers and debug builds do without.
 AC_DEFUN([R2_LTO], [
     AC_ARG_ENABLE([lto],
         [AS_HELP_STRING([--disable-lto], [no link-time optimization of the libraries (GCC only)])],
@@ -37,10 +37,10 @@ AC_DEFUN([R2_LTO], [
         ])
         AS_IF([test $r2_cv_lto = yes],
             [R2_LTO_CFLAGS="-flto=auto -ffat-lto-objects"
-             R2_PLAIN_LINK="-Wc,-fno-lto"],
-            [test "x$enable_lto" = xyes],
-            [AC_MSG_ERROR([--enable-lto: $CC does not take -flto=auto -ffat-lto-objects (GCC 10 or later does)])])
+             R2_PLAIN_LINK="-Wc,-fno-lto"])
     ])
+    AS_IF([test "x$enable_lto" = xyes && test -z "$R2_LTO_CFLAGS"],
+        [AC_MSG_ERROR([--enable-lto wants GCC 10 or later, and no sanitizer or debug build])])
     AS_IF([test -n "$R2_LTO_CFLAGS"], [enable_lto=yes], [enable_lto=no])
     R2_CFLAGS="$R2_CFLAGS $R2_LTO_CFLAGS"
     AC_SUBST([R2_PLAIN_LINK])

@@ -128,6 +128,20 @@ static void within_a_host_it_goes_whole(void **state)
     goes_whole();
 }
 
+/* A message of 2 MiB that NICs read, beside a short one to receive. @return op of that. */
+static uint32_t nics_read_a_send(r2_schedule_t *schedule)
+{
+    uint32_t recv;
+
+    engine.staging.nic_bytes = 2 * MIB;
+    reads_gpus = true;
+    r2_schedule_init(schedule);
+    schedule->scratch_bytes = PIECE;
+    recv = add(schedule, R2_OP_RECV, none, none, PIECE, R2_OP_NONE);
+    add(schedule, R2_OP_SEND, in_at(0), none, 2 * MIB, R2_OP_NONE);
+    return recv;
+}
+
 /* What NICs were to read, and has to be loaded after all, is the message that has begun: also where
  * an op has loaded a part of it. */
 static void what_is_fetched_does_not_begin_again(void **state)
@@ -137,12 +151,7 @@ static void what_is_fetched_does_not_begin_again(void **state)
     uint32_t recv;
 
     (void) state;
-    engine.staging.nic_bytes = 2 * MIB;
-    reads_gpus = true;
-    r2_schedule_init(&schedule);
-    schedule.scratch_bytes = PIECE;
-    recv = add(&schedule, R2_OP_RECV, none, none, PIECE, R2_OP_NONE);
-    add(&schedule, R2_OP_SEND, in_at(0), none, 2 * MIB, R2_OP_NONE);
+    recv = nics_read_a_send(&schedule);
     add(&schedule, R2_OP_SEND, in_at(0), none, MIB, recv);
     begin_wide(&exec, &schedule);
     run_until_calls(2);
@@ -288,12 +297,7 @@ static void what_is_missing_is_loaded_together(void **state)
     uint32_t recv;
 
     (void) state;
-    engine.staging.nic_bytes = 2 * MIB;
-    reads_gpus = true;
-    r2_schedule_init(&schedule);
-    schedule.scratch_bytes = PIECE;
-    recv = add(&schedule, R2_OP_RECV, none, none, PIECE, R2_OP_NONE);
-    add(&schedule, R2_OP_SEND, in_at(0), none, 2 * MIB, R2_OP_NONE);
+    recv = nics_read_a_send(&schedule);
     for (uint32_t i = 0; i < ISLANDS; ++i) {
         add(&schedule, R2_OP_SEND, in_at(i * MIB / 2), none, MIB / 4, recv);
     }
