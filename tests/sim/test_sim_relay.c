@@ -238,7 +238,7 @@ static void overload_is_refused(void **state)
     assert_true(result.errors > 0);
     assert_true(result.counters.relay_refused > 0);
     assert_int_equal(0, result.counters.relayed_packets);
-    result = run_seeds("param relay_bytes 3000000; param relay_window_bytes 16384;"
+    result = run_seeds("param relay_bytes 6000000; param relay_window_bytes 16384;"
                        "hosts 5; rails 4; rate 12500000;" REDUCE("2") CUT("0ms", "h0", "h1")
                            CUT("0ms", "h2", "h3"),
                        3);

@@ -242,6 +242,18 @@ static void relations(void **state)
     assert_refused(&params, "heal_min_ms");
 }
 
+/* What a process keeps for a pair that it relays for grows with windows and chunks. */
+static void defaults_have_room_for_relays(void **state)
+{
+    const r2_params_t params = fresh();
+    const uint64_t header_bytes = 1024; /* more than a packet's */
+    const uint64_t side_bytes =
+        2 * params.relay_window_bytes + params.chunk_max_bytes + header_bytes;
+
+    (void) state;
+    assert_true(params.relay_bytes / (2 * side_bytes) >= 15);
+}
+
 static void environment(void **state)
 {
     r2_params_t params = fresh();
@@ -322,6 +334,7 @@ int main(void)
         cmocka_unit_test(words),
         cmocka_unit_test(sizes_or_auto),
         cmocka_unit_test(nonsense),          cmocka_unit_test(names),  cmocka_unit_test(relations),
+        cmocka_unit_test(defaults_have_room_for_relays),
         cmocka_unit_test(environment),
         cmocka_unit_test(synonyms),
         cmocka_unit_test(synonyms_of_counters),
