@@ -2,9 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * late_root CALLS BYTES: broadcasts that all others wait for when the root begins, every byte
- * checked.
+ * late_root CALLS BYTES [FIRST]: broadcasts that all others wait for when the root begins, every
+ * byte checked. Where copies are counted (tests/softverbs/copies.c) each rank tells those of all
+ * calls but the first FIRST.
  */
+#include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +17,21 @@
     20000 /* far longer than a receive takes to be posted, but for a starved process \
            */
 
+/* Bytes that this process has copied so far, or 0 where nobody counts. */
+static unsigned long long copied(void)
+{
+    unsigned long long (*ask)(void) =
+        (unsigned long long (*)(void)) dlsym(RTLD_DEFAULT, "copies_counted");
+
+    return NULL == ask ? 0 : ask();
+}
+
 int main(int argc, char **argv)
 {
     const int calls = argc > 2 ? atoi(argv[1]) : 1;
     const int bytes = argc > 2 ? atoi(argv[2]) : 1 << 20;
+    const int first = argc > 3 ? atoi(argv[3]) : 0;
+    unsigned long long before = 0;
     unsigned char *buffer;
     long wrong = 0;
     int rank;
@@ -30,6 +43,7 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     for (int call = 1; call <= calls; ++call) {
+        before = call == first + 1 ? copied() : before;
         memset(buffer, 0 == rank ? call : 0, (size_t) bytes);
         MPI_Barrier(MPI_COMM_WORLD);
         if (0 == rank) {
@@ -40,6 +54,7 @@ int main(int argc, char **argv)
             wrong += (unsigned char) call != buffer[i];
         }
     }
+    printf("rank %d copied %llu bytes\n", rank, copied() - before);
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (0 == rank) {
         printf("%d calls, %ld wrong bytes\n", calls, wrong);

@@ -8,14 +8,15 @@ Needs tests/softverbs of the build directory ($R2_BUILDDIR) and ucx_perftest (De
 which is fetched into the build directory where it is not installed.
 """
 
+import collections
 import json
 import os
+import re
 import shutil
 import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
@@ -28,6 +29,7 @@ from scale import of_device  # noqa: E402
 LAB = "sv%d" % os.getpid()
 BUILD = os.environ.setdefault("R2_BUILDDIR", TOP + "/build")
 SOFTVERBS = BUILD + "/tests/softverbs/softverbs"
+BENCH = BUILD + "/bench/osu/r2_bench"
 UTILS = BUILD + "/tests/softverbs/ucx-utils"
 SERVER = "10.77.255.1"      # of h0, on mgmt0
 ENDLESS = 10**8             # iterations
@@ -61,9 +63,11 @@ def fault(*words):
 
 
 def nic(host, device="soft0"):
-    """Counters of a device."""
-    lines = (line.split() for line in on(host, SOFTVERBS, "counters").splitlines())
-    return {name: int(value) for which, name, value in lines if which == device}
+    """Counters of a device, or the sums of all devices of a host (None)."""
+    sums = collections.Counter()
+    for which, name, value in map(str.split, on(host, SOFTVERBS, "counters").splitlines()):
+        sums[name] += int(value) * (device in (None, which))
+    return sums
 
 
 def port(host, device="soft0"):
@@ -197,32 +201,49 @@ def test_collectives_by_datagrams():
     return ", " + said.strip().splitlines()[-1]
 
 
-def samples_of(tls, ranks, seconds):
-    """Counters of h0's devices, of the one that has more, ten times a second while a job of so many
-    ranks on each of two hosts exchanges with everybody; not before it has queue pairs."""
+def watched(tls, *words):
+    """A job over the RDMA rails; what it says, and the counters of h0's devices meanwhile, twenty
+    times a second. One command on the host looks again and again: to start one takes longer."""
     job = subprocess.Popen(
-        [R2LAB, "run", "--name", LAB, "--timeout", "60", "--p2p", "mgmt", "--ppn", str(ranks),
-         "-n", str(2 * ranks), BUILD + "/bench/osu/r2_bench", "alltoall", "-m", "65536:65536",
-         "--seconds", str(seconds), "-x", "3", "-c"], stdout=subprocess.PIPE, text=True,
-        stderr=subprocess.STDOUT,
+        [R2LAB, "run", "--name", LAB, "--timeout", "80", "--p2p", "mgmt", *map(str, words)],
+        stdout=subprocess.PIPE, text=True, stderr=subprocess.STDOUT,
         env={**os.environ, "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": tls})
-    samples = []
+    loop = 'while :; do "$0" counters; echo; sleep 0.05; done'
+    out = os.memfd_create("out")
+    watcher = subprocess.Popen([R2LAB, "exec", "--name", LAB, "h0", "sh", "-c", loop, SOFTVERBS],
+                               stdin=subprocess.DEVNULL, stdout=out)
     try:
-        while job.poll() is None:
-            now = [nic("h0", device) for device in ("soft0", "soft1")]
-            samples.append({name: max(each[name] for each in now) for name in now[0]})
-            time.sleep(0.1)
-    finally:
         said = job.communicate()[0]
-    assert job.returncode == 0 and ", 0 wrong results" in said, said[-2000:]
-    return [sample for sample in samples if sample["queue_pairs"]]
+    finally:
+        watcher.kill()
+        watcher.wait()
+    blocks = os.pread(out, 1 << 24, 0).decode().split("\n\n")[:-1]    # the last may be cut off
+    os.close(out)
+    assert job.returncode == 0, said[-2000:]
+    samples = []
+    for block in blocks:
+        samples.append({"soft0": {}, "soft1": {}})
+        for which, name, value in map(str.split, block.splitlines()):
+            samples[-1][which][name] = int(value)
+    return said, samples
+
+
+def samples_of(tls, ranks, seconds):
+    """Counters of h0's devices, of the one that has more, while a job of so many ranks on each of
+    two hosts exchanges with everybody; not before it has queue pairs."""
+    said, samples = watched(tls, "--ppn", ranks, "-n", 2 * ranks, BENCH, "alltoall", "-m",
+                            "65536:65536", "--seconds", seconds, "-x", "3", "-c")
+    assert ", 0 wrong results" in said, said[-2000:]
+    larger = ({name: max(each[name] for each in sample.values()) for name in sample["soft0"]}
+              for sample in samples)
+    return [sample for sample in larger if sample["queue_pairs"]]
 
 
 def objects(tls, ranks):
     """Queue pairs and shared receive queues that a device of h0 has most of the time, the most
     queue pairs, which two processes that call one another at once have two of until one has given
     way, and the most registered bytes. Who can look only now and then has more time for it."""
-    for seconds in (0.4, 4, 20):
+    for seconds in (0.6, 4, 20):
         samples = samples_of(tls, ranks, seconds)
         if len(samples) >= 5:
             break
@@ -252,15 +273,6 @@ def test_objects():
     return ", ranks of a host, queue pairs, most bytes of a rank: " + "; ".join(notes)
 
 
-def all_of(host):
-    """Counters of all devices of a host, added up."""
-    sums = {}
-    for line in on(host, SOFTVERBS, "counters").splitlines():
-        _, name, value = line.split()
-        sums[name] = sums.get(name, 0) + int(value)
-    return sums
-
-
 def test_registrations():
     """in steady state a call registers nothing, whether its messages are put or not"""
     return most_without("0") + "; put" + most_without("1")
@@ -280,41 +292,30 @@ def steady(put, seconds):
     """What a host registers while a job repeats a call: at first memory and pools of UCX, which
     grow with what waits, and then nothing. Returns how many, the most packets that were sent
     without any, and all packets."""
-    before = all_of("h0")
-    job = subprocess.Popen(
-        [R2LAB, "run", "--name", LAB, "--timeout", "80", "--p2p", "mgmt", "-n", "2", "--map-by",
-         "node", "--host", "%s-h0:2,%s-h1:2" % (LAB, LAB), "--mca", "coll_r2_put", put,
-         BUILD + "/bench/osu/r2_bench", "allreduce", "-m", "4194304:4194304", "--seconds",
-         str(seconds), "-x", "3"], stdout=subprocess.PIPE, text=True, stderr=subprocess.STDOUT,
-        env={**os.environ, "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": "rc"})
+    before = nic("h0", None)
+    _, samples = watched("rc", "-n", 2, "--map-by", "node", "--host",
+                         "%s-h0:2,%s-h1:2" % (LAB, LAB), "--mca", "coll_r2_put", put, BENCH,
+                         "allreduce", "-m", "4194304:4194304", "--seconds", seconds, "-x", "3")
     packets = {}    # by registrations so far
-    while job.poll() is None:
-        now = all_of("h0")
+    for sample in samples:
+        now = {name: sum(each[name] for each in sample.values()) for name in sample["soft0"]}
         packets.setdefault(now["registered"], []).append(now["sent"])
-        time.sleep(0.1)
-    said = job.communicate()[0]
-    assert job.returncode == 0, said[-2000:]
     longest = max(sent[-1] - sent[0] for sent in packets.values())
-    whole = all_of("h0")["sent"] - before["sent"]
+    whole = nic("h0", None)["sent"] - before["sent"]
     return max(packets) - before["registered"], longest, whole
 
 
 def copies(**env):
-    """Bytes that the sender and the receiver of a long message copied, for each of its payload:
-    what more calls take more. Copies of the kernel and of the NIC are not seen."""
-    few, many, length, totals = 5, 25, 4 << 20, []
-    for calls in (few, many):
-        with tempfile.TemporaryDirectory() as folder:
-            said = r2_job(2, "sh", "-c", 'export COPIES="$1" LD_PRELOAD="$LD_PRELOAD:$2"; '
-                          'shift 2; exec "$@"', "sh", folder + "/copied",
-                          BUILD + "/tests/softverbs/.libs/copies.so",
-                          BUILD + "/tests/functional/late_root", calls, length, by="node", **env)
-            assert "%d calls, 0 wrong bytes" % calls in said, said
-            totals.append([])
-            for rank in (0, 1):
-                with open("%s/copied.%d" % (folder, rank), encoding="ascii") as file:
-                    totals[-1].append(int(file.read()))
-    return [(b - a) / ((many - few) * length) for a, b in zip(*totals)]
+    """Bytes that the sender and the receiver of a long message copied, for each of its payload,
+    once all is set up. Copies of the kernel and of the NIC are not seen."""
+    first, calls, length = 5, 20, 4 << 20
+    said = r2_job(2, "sh", "-c", 'export LD_PRELOAD="$LD_PRELOAD:$1"; shift; exec "$@"', "sh",
+                  BUILD + "/tests/softverbs/.libs/copies.so",
+                  BUILD + "/tests/functional/late_root", first + calls, length, first, by="node",
+                  **env)
+    copied = dict(re.findall(r"rank (\d) copied (\d+) bytes", said))
+    assert "%d calls, 0 wrong bytes" % (first + calls) in said and len(copied) == 2, said
+    return [int(copied[rank]) / (calls * length) for rank in "01"]
 
 
 def test_copies():
