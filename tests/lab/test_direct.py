@@ -11,10 +11,11 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from labtest import UP_RDMA, processes, r2lab, run_all
+from labtest import UP_RDMA, processes, r2lab, run_all, until
 from parts import BUILD, App
 
 os.environ["OMPI_MCA_coll_r2_direct"] = "1"
@@ -23,6 +24,7 @@ LAB = "dr%d" % os.getpid()
 HOSTS, RAILS = 3, 2
 SOFTVERBS = BUILD + "/tests/softverbs/softverbs"
 LATE_MS = 700
+MOST_FAULTS = 8     # of which one at least comes while pieces are under way
 
 
 def fault(*words):
@@ -86,13 +88,35 @@ def rounds_with(count, begin, repair):
     return counted
 
 
-def rounds_hit_by(begin, repair):
-    """The same, until a fault came while pieces were under way: once in three times at least."""
-    for _ in range(3):
-        counted = rounds_with(10, begin, repair)
-        if counted[2] > 0:
-            return counted
-    raise AssertionError("no piece was lost in three runs: %s" % counted)
+def lost_in(app, count):
+    """Waits for so many more rounds. Returns whether a piece was lost in one of all rounds."""
+    lost = False
+    while count > 0:
+        line = app.child.stdout.readline()
+        assert line and not line.startswith("not ok"), line + app.said()
+        lost |= line.endswith("lost so far\n") and not line.startswith("# 0 ")
+        count -= line.startswith("ok ")
+    return lost
+
+
+def rounds_hit_by(begin, repair, seen=lambda: True):
+    """Rounds in which a fault comes and goes until it came while pieces were under way, and what it
+    is for was seen; and some after it. Nothing is written late. Returns what was counted."""
+    given_back = nic_counter("given_back")
+    with tempfile.TemporaryDirectory() as folder:
+        app = play(str(8 * MOST_FAULTS), folder + "/enough")
+        hit, faults = lost_in(app, 2), 0
+        while not (hit and seen()) and faults < MOST_FAULTS:
+            begin()
+            hit = lost_in(app, 2)
+            repair()
+            hit = lost_in(app, 1) or hit
+            faults += 1
+        with open(folder + "/enough", "w", encoding="ascii"):
+            counted = end(app)
+    assert counted[2] > 0 and seen(), "%d faults in vain: %s" % (faults, counted)
+    assert nic_counter("given_back") == given_back, "memory that was given back was written"
+    return counted
 
 
 def test_healthy():
@@ -155,8 +179,18 @@ def test_fewer_rails():
 
 
 def test_link_down():
-    """a link goes down in the middle, and comes back"""
-    counted = rounds_hit_by(lambda: fault("down", "h1", "rail1"), heal)
+    """a link goes down while its NIC has pieces under way, and comes back"""
+    def goes_down():
+        before = nic_counter("delayed", [1], "soft1")
+        nic(1, 1, "delay", "1", str(LATE_MS))
+        assert until(lambda: nic_counter("delayed", [1], "soft1") > before)
+        fault("down", "h1", "rail1")
+
+    def comes_back():
+        nic(1, 1, "heal")
+        heal()
+
+    counted = rounds_hit_by(goes_down, comes_back)
     print("# %d KiB lost, %d fences" % (counted[2] >> 10, counted[3]), flush=True)
 
 
@@ -170,8 +204,8 @@ def test_late_writes():
     """a NIC keeps packets for longer than its lanes live: what it handles then lands nowhere"""
     refused = nic_counter("late_refused")
     counted = rounds_hit_by(lambda: nic(1, 0, "delay", "1", str(LATE_MS)),
-                            lambda: nic(1, 0, "heal"))
-    assert nic_counter("late_refused") > refused
+                            lambda: nic(1, 0, "heal"),
+                            lambda: nic_counter("late_refused") > refused)
     print("# %d KiB lost, %d fences" % (counted[2] >> 10, counted[3]), flush=True)
 
 
@@ -250,7 +284,7 @@ def down():
 
 def main():
     """Raises the lab, runs the tests."""
-    r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "400mbit", *UP_RDMA)
+    r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "800mbit", *UP_RDMA)
     tests = [test_healthy, test_off, test_one_host, test_link_down, test_late_writes,
              test_device_dies]
     if "--long" in sys.argv[1:]:
