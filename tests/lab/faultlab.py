@@ -263,6 +263,7 @@ def running():
     if Job.current is None or Job.current.child.poll() is not None:
         Job.current = Job().begin()
         Job.current.whole()
+        assert Job.current.status["lanes_failed"] == 0, "a healthy lane failed" + Job.current.tail()
     return Job.current
 
 
@@ -339,11 +340,11 @@ def placed(job):
 
 
 def up():
-    """Raises the lab and learns the bits of the healthy run."""
+    """Raises the lab and learns the bits of the healthy run, of the two kinds that have floats."""
     assert os.access(DRIVER, os.X_OK), "%s is not built" % DRIVER
     r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit",
           *UP_RDMA)
-    job = Job("--iterations", 8, "--learn", DIGESTS, expect=False,
+    job = Job("--iterations", 8, "--mix", "float,mixed", "--learn", DIGESTS, expect=False,
               mpirun=RDMA * ("--mca", "coll_r2_verbose", "2"))
     job.open("init", "first", "finalize")
     job.ended(90)
