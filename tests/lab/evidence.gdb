@@ -32,13 +32,26 @@ while $name
     end
     set $name = (struct r2_comm_name *) $name->hh.next
 end
-set $module = r2_ulfm_modules
+# Where libraries are optimized when they are linked, a static variable has an entry without a place
+# beside the one with it, and gdb takes either.
+python
+def ulfm(name):
+    """A static variable of ulfm.c, the entry that has a place."""
+    found = [symbol.value() for symbol in gdb.lookup_static_symbols("r2_ulfm_" + name)]
+    found = [value for value in found if not value.is_optimized_out]
+    if not found:
+        raise gdb.GdbError("there is no r2_ulfm_" + name)
+    gdb.set_convenience_variable("ulfm_" + name, found[0])
+for name in ("modules", "gone", "gone_us", "ask_us"):
+    ulfm(name)
+end
+set $module = $ulfm_modules
 while $module
     printf "watched %s: revoked %d, collectives %d\n", $module->watched->c_name, \
         $module->watched->comm_revoked, $module->watched->coll_revoked
     set $module = $module->next
 end
-print r2_ulfm_gone
-print r2_ulfm_gone_us
-print r2_ulfm_ask_us
+print $ulfm_gone
+print $ulfm_gone_us
+print $ulfm_ask_us
 echo that is all of r2\n
