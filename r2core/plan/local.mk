@@ -12,6 +12,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/allreduce_doubling.c \
     r2core/plan/allreduce_exchange.c \
     r2core/plan/allreduce_hierarchical.c \
+    r2core/plan/allreduce_hosts.c \
     r2core/plan/allreduce_linear.c \
     r2core/plan/allreduce_r2.c \
     r2core/plan/allreduce_recursive.c \
@@ -19,6 +20,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/allreduce_weighted.c \
     r2core/plan/alltoall_bruck.c \
     r2core/plan/barrier.c \
+    r2core/plan/barrier_hosts.c \
     r2core/plan/barrier_linear.c \
     r2core/plan/bcast_binomial.c \
     r2core/plan/bcast_chain.c \
@@ -33,6 +35,8 @@ libr2plan_la_SOURCES += \
     r2core/plan/classes.h \
     r2core/plan/cost.c \
     r2core/plan/cost.h \
+    r2core/plan/doubling.c \
+    r2core/plan/doubling.h \
     r2core/plan/exchange.c \
     r2core/plan/explain.c \
     r2core/plan/fold.c \
