@@ -59,8 +59,8 @@ static void r2_hosts_fold(r2_doubling_t *d, const int32_t *mates, uint32_t count
             d->acc = slot;
             d->acc_op = arrived;
         } else {
-            d->acc_op = r2_add_reduce(d->schedule, slot, d->acc, d->bytes,
-                                      R2_AFTER(arrived, d->acc_op));
+            d->acc_op =
+                r2_add_reduce(d->schedule, slot, d->acc, d->bytes, R2_AFTER(arrived, d->acc_op));
         }
     }
     if (count > 1) {

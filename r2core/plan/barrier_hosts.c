@@ -50,9 +50,8 @@ static void r2_barrier_hear(barrier_t *b, int32_t peer, uint32_t tag)
     const r2_msg_t msg = {.peer = peer, .tag = tag, .bytes = 1};
 
     /* byte 0 is sent */
-    b->heard[b->heard_count] = r2_add_recv(b->schedule, msg,
-                                           r2_at(R2_BUF_SCRATCH, 1 + (uint64_t) b->heard_count),
-                                           R2_AT_ONCE);
+    b->heard[b->heard_count] = r2_add_recv(
+        b->schedule, msg, r2_at(R2_BUF_SCRATCH, 1 + (uint64_t) b->heard_count), R2_AT_ONCE);
     ++b->heard_count;
 }
 

@@ -142,8 +142,7 @@ static void r2_doubling_aside(r2_doubling_t *d)
 /** Partner in a step; step -1 is the fold before the exchanges. */
 static int32_t r2_doubling_partner(const r2_doubling_t *d, int32_t step)
 {
-    return step < 0 ? d->place + 1
-                    : r2_doubling_place(d, r2_doubling_position(d) ^ (1 << step));
+    return step < 0 ? d->place + 1 : r2_doubling_place(d, r2_doubling_position(d) ^ (1 << step));
 }
 
 static void r2_doubling_all_steps(r2_doubling_t *d, int32_t first)

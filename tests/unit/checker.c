@@ -48,6 +48,7 @@ static r2_claim_t claim_of(r2_coll_kind_t kind, const char *algorithm)
         const char *algorithm;
         r2_claim_t claim;
     } claims[] = {{"recursive-doubling", R2_CLAIM_RANK_ORDER},
+                  {"hosts", R2_CLAIM_RANK_ORDER},
                   {"hierarchical", R2_CLAIM_RANK_ORDER},
                   {"binomial", R2_CLAIM_RANK_ORDER}};
     const r2_algorithm_t *one = r2_algorithm_find(kind, algorithm);
@@ -96,7 +97,9 @@ r2_status_t r2_check_job_init(r2_check_job_t *job, const r2_plan_input_t *common
     }
     job->claim = claim_of(common->kind, job->schedules[0].algorithm);
     if (r2_kind(common->kind)->reduces && common->commutative &&
-        0 == strcmp(job->schedules[0].algorithm, "hierarchical") && !r2_host_fold_ordered(common)) {
+        (0 == strcmp(job->schedules[0].algorithm, "hierarchical") ||
+         0 == strcmp(job->schedules[0].algorithm, "hosts")) &&
+        !r2_host_fold_ordered(common)) {
         job->claim = R2_CLAIM_EACH_ONCE; /* hosts are folded, and their ranks are not in blocks */
     }
     return status;
