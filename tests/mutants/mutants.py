@@ -22,6 +22,19 @@ TELL = ["test_sim_health", "rails_that_tell*"]
 CROWDED = ["test_sim_health", "plans_for_crowded*"]
 
 MUTANTS = MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_OOB + MUTANTS_PUT + MUTANTS_GPU + [
+    ("host-is-told-before-other-hosts", "plan/barrier_hosts.c",
+     "        r2_barrier_tell(b, b->mates[i], TAG_DOWN, b->heard_count);",
+     "        r2_barrier_tell(b, b->mates[i], TAG_DOWN, b->heard_count - 1);", HOSTS),
+    ("host-steps-wait-for-less", "plan/barrier_hosts.c",
+     "                        own + news);", "                        news);", HOSTS),
+    ("first-of-a-host-folds-backwards", "plan/allreduce_hosts.c",
+     "    for (uint32_t i = count - 1; i >= 1; --i) {\n"
+     "        const r2_msg_t msg = {.peer = mates[i],",
+     "    for (uint32_t i = count - 1; i >= 1; --i) {\n"
+     "        const r2_msg_t msg = {.peer = mates[count - i],", HOSTS),
+    ("host-gets-what-is-not-complete", "plan/allreduce_hosts.c",
+     "        r2_add_send(d->schedule, msg, d->acc, R2_AFTER(d->acc_op));",
+     "        r2_add_send(d->schedule, msg, d->acc, R2_AT_ONCE);", HOSTS),
     ("calls-of-a-stopped-peer-bar-others", "ctx/p2p.c",
      "                    0 == p2p->peers[r2_link_peer(link)].granted_bytes;",
      "                    false;", P2P),
