@@ -242,9 +242,9 @@ void r2_estimator_look(r2_estimator_t *estimator)
 static uint32_t r2_estimator_steps(const r2_estimator_t *estimator, const r2_schedule_t *schedule,
                                    int32_t size)
 {
-    return (uint32_t) size == estimator->core->net.size && 0 < schedule->op_count &&
-                   schedule->ops[0].bytes <= R2_ESTIMATOR_SHORT_BYTES
-               ? r2_forecast_steps(schedule, size)
+    return (uint32_t) size == estimator->core->net.size && NULL != estimator->env &&
+                   0 < schedule->op_count && schedule->ops[0].bytes <= R2_ESTIMATOR_SHORT_BYTES
+               ? r2_forecast_steps(schedule, size, estimator->env->topology.host_count)
                : 0;
 }
 

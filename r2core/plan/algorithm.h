@@ -51,6 +51,7 @@ typedef struct r2_algorithm {
     r2_status_t (*forecast)(const struct r2_forecast_input *of, struct r2_prediction *prediction_p);
     r2_cost_shape_fn_t shape;        /* folding within hosts is weighed against it; NULL: not */
     uint32_t (*steps)(int32_t size); /* of a short call, one after the other; NULL: not known */
+    bool steps_of_hosts;             /* of so many hosts, not ranks: a step within them is none */
 } r2_algorithm_t;
 
 #define R2_INSTEAD(name) name " (the one asked for cannot run)"

@@ -116,7 +116,7 @@ static r2_status_t r2_allreduce_hosts_build(const r2_plan_input_t *input, r2_sch
     if (R2_OK == status) {
         d.hosts = &by;
         r2_plan_note_message(schedule, d.bytes);
-        r2_hosts_add(&d, &by.ranks[by.first[host]], r2_by_host_count(&by, host));
+        r2_hosts_add(&d, by.ranks + by.first[host], r2_by_host_count(&by, host));
         schedule->scratch_bytes = d.slots * r2_vector_slot_bytes(input);
     }
     r2_by_host_fini(&by);
@@ -124,12 +124,16 @@ static r2_status_t r2_allreduce_hosts_build(const r2_plan_input_t *input, r2_sch
 }
 
 /* Of ranks with a host each it is doubling among all. The first rank of a host takes in all that
- * the others have. */
+ * the others have, one after the other. */
 static bool r2_allreduce_hosts_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
-    const r2_bcast_hosts_t hosts = r2_bcast_hosts(input);
+    r2_bcast_hosts_t hosts;
 
-    return hosts.count > 1 && hosts.most > 1 && r2_doubling_pays(input, total_bytes) &&
+    if (!r2_doubling_pays(input, total_bytes)) {
+        return false;
+    }
+    hosts = r2_bcast_hosts(input);
+    return hosts.count > 1 && hosts.most > 1 && hosts.most <= r2_threshold_allreduce_hosts_ranks &&
            total_bytes * (hosts.most - 1) <= r2_threshold_allreduce_hosts_bytes;
 }
 
@@ -137,4 +141,6 @@ const r2_algorithm_t r2_allreduce_hosts = {.name = "hosts",
                                            .build = r2_allreduce_hosts_build,
                                            .scratch = r2_allreduce_hosts_scratch,
                                            .fits = r2_host_fold_fits,
-                                           .pays = r2_allreduce_hosts_pays};
+                                           .pays = r2_allreduce_hosts_pays,
+                                           .steps = r2_cost_doubling_steps,
+                                           .steps_of_hosts = true};

@@ -125,7 +125,7 @@ static r2_status_t r2_barrier_hosts_build(const r2_plan_input_t *input, r2_sched
     r2_status_t status = r2_by_host_init(&by, input->topology);
 
     if (R2_OK == status) {
-        b.mates = &by.ranks[by.first[host]];
+        b.mates = by.ranks + by.first[host];
         b.mate_count = r2_by_host_count(&by, host);
         while (b.mates[b.place] != input->rank) {
             ++b.place;
@@ -160,4 +160,6 @@ static bool r2_barrier_hosts_pays(const r2_plan_input_t *input, uint64_t total_b
 const r2_algorithm_t r2_barrier_hosts = {.name = "hierarchical",
                                          .build = r2_barrier_hosts_build,
                                          .fits = r2_barrier_hosts_fits,
-                                         .pays = r2_barrier_hosts_pays};
+                                         .pays = r2_barrier_hosts_pays,
+                                         .steps = r2_steps_below,
+                                         .steps_of_hosts = true};

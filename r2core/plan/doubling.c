@@ -74,7 +74,7 @@ static bool r2_doubling_moves(const r2_doubling_t *d, int32_t peer, bool first)
 }
 
 /** New memory for the product: OUT if it stays there for good. */
-static r2_region_t r2_r2_doubling_target(r2_doubling_t *d, bool last_move)
+static r2_region_t r2_doubling_target(r2_doubling_t *d, bool last_move)
 {
     return last_move && !d->input->in_place ? r2_at(R2_BUF_OUT, 0) : r2_doubling_slot(d);
 }
@@ -91,7 +91,7 @@ static void r2_doubling_join_lower(r2_doubling_t *d, r2_region_t from, uint32_t 
                                    bool last_move)
 {
     if (moves) {
-        r2_region_t target = r2_r2_doubling_target(d, last_move);
+        r2_region_t target = r2_doubling_target(d, last_move);
         uint32_t copied = r2_add_copy(d->schedule, d->acc, target, d->bytes, R2_AFTER(d->acc_op));
 
         r2_doubling_hold(d, target, copied);
@@ -108,7 +108,7 @@ static void r2_doubling_exchange(r2_doubling_t *d, int32_t peer, uint32_t tag, b
 {
     const bool lower = peer < d->place;
     const r2_msg_t msg = {.peer = r2_doubling_rank(d, peer), .tag = tag, .bytes = d->bytes};
-    r2_region_t from = lower ? r2_doubling_slot(d) : r2_r2_doubling_target(d, last_move);
+    r2_region_t from = lower ? r2_doubling_slot(d) : r2_doubling_target(d, last_move);
     uint32_t arrived = r2_add_recv(d->schedule, msg, from, R2_AT_ONCE);
     uint32_t joined;
 

@@ -23,13 +23,16 @@ const r2_prediction_t *r2_forecast_of(const r2_forecast_t *forecast,
     return NULL;
 }
 
-uint32_t r2_forecast_steps(const r2_schedule_t *schedule, int32_t size)
+uint32_t r2_forecast_steps(const r2_schedule_t *schedule, int32_t size, uint32_t hosts)
 {
     const r2_coll_kind_t kind =
         (r2_coll_kind_t) (schedule->digest & (((uint32_t) 1 << R2_DIGEST_KIND_BITS) - 1));
     const r2_algorithm_t *algorithm = r2_algorithm_find(kind, schedule->algorithm);
 
-    return NULL == algorithm || NULL == algorithm->steps ? 0 : algorithm->steps(size);
+    if (NULL == algorithm || NULL == algorithm->steps) {
+        return 0;
+    }
+    return algorithm->steps(algorithm->steps_of_hosts ? (int32_t) hosts : size);
 }
 
 static void r2_forecast_input_fini(r2_forecast_input_t *of)

@@ -54,7 +54,7 @@ r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *f
  * of.
  * @return 0: not known of this algorithm.
  */
-uint32_t r2_forecast_steps(const r2_schedule_t *schedule, int32_t size);
+uint32_t r2_forecast_steps(const r2_schedule_t *schedule, int32_t size, uint32_t hosts);
 
 /** Lengths up to 2^k share class k, below R2_PLAN_CLASSES. */
 uint32_t r2_plan_size_class(uint64_t bytes);

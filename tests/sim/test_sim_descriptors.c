@@ -176,7 +176,7 @@ static void nobody_keeps_them(void **state)
         "ppn 3; param no_path_timeout_ms 2705; coll reduce-scatter matrix 595 nb; "
         "at 0us descriptors r1 16",
         "ppn 3; param no_path_timeout_ms 7086; coll allreduce f64 12888; at 0us descriptors r2 18",
-        "ppn 3; coll barrier matrix 0 times=4; at 0us descriptors r1 18",
+        "ppn 3; coll alltoallw matrix 2 times=4; at 0us descriptors r1 18",
         "hosts 4; ppn 3; param heal_min_ms 844; coll alltoallw matrix 2 times=21; "
         "at 0us descriptors r11 14",
         "hosts 4; ppn 3; param no_path_timeout_ms 5465; coll reduce-scatter matrix 13 times=4 nb; "

@@ -239,7 +239,7 @@ static void steps_are_those_of_short_calls(void **state)
                  {"coll barrier i64 0 times=400;", 400 * 2},
                  {"hosts 3; coll allreduce f64 1 times=400;", 400},
                  {"hosts 5; coll allreduce f64 1 times=300;", 300 * 4},
-                 {"ppn 2; coll allreduce i64 2 times=300;", 300 * 3}};
+                 {"ppn 2; coll allreduce i64 2 times=300;", 300 * 2}};
 
     (void) state;
     for (size_t i = 0; i < r2_array_count(cases); ++i) {

@@ -37,7 +37,7 @@ static void check_placed(const r2_case_t *one, const r2_topology_t *topology)
     }
 }
 
-enum { PLACEMENT_MOST = 9 };
+enum { PLACEMENT_MOST = 40 };
 
 /** Hosts of ranks: two on each, three on each, uneven, in blocks and not. */
 static const struct {
@@ -49,7 +49,9 @@ static const struct {
               {6, 3, {0, 1, 2, 0, 1, 0}},
               {5, 2, {0, 1, 1, 1, 1}},
               {9, 4, {0, 0, 0, 1, 1, 2, 2, 2, 3}},
-              {9, 4, {0, 1, 2, 3, 0, 1, 2, 0, 2}}};
+              {9, 4, {0, 1, 2, 3, 0, 1, 2, 0, 2}},
+              {40, 2, {[20] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+              {19, 3, {[8] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2}}};
 
 static void placement_init(r2_topology_t *topology, size_t placement)
 {
