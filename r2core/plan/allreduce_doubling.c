@@ -20,16 +20,7 @@ static uint64_t r2_allreduce_doubling_scratch(const r2_plan_input_t *input)
 static r2_status_t r2_allreduce_doubling_build(const r2_plan_input_t *input,
                                                r2_schedule_t *schedule)
 {
-    r2_doubling_t d = {.input = input,
-                       .schedule = schedule,
-                       .count = input->size,
-                       .place = input->rank,
-                       .bytes = input->count * input->element_bytes,
-                       .acc = r2_at(r2_input_buf(input), 0),
-                       .acc_op = R2_OP_NONE,
-                       .is_own = input->in_place,
-                       .acc_sent = R2_OP_NONE,
-                       .out_sent = R2_OP_NONE};
+    r2_doubling_t d = r2_doubling_of(input, schedule, input->size, input->rank);
 
     r2_plan_note_message(schedule, d.bytes);
     r2_doubling_run(&d);

@@ -100,16 +100,8 @@ static r2_status_t r2_allreduce_hosts_build(const r2_plan_input_t *input, r2_sch
 {
     const r2_topology_t *topology = input->topology;
     const uint32_t host = topology->host_of[input->rank];
-    r2_doubling_t d = {.input = input,
-                       .schedule = schedule,
-                       .count = (int32_t) topology->host_count,
-                       .place = (int32_t) host,
-                       .bytes = input->count * input->element_bytes,
-                       .acc = r2_at(r2_input_buf(input), 0),
-                       .acc_op = R2_OP_NONE,
-                       .is_own = input->in_place,
-                       .acc_sent = R2_OP_NONE,
-                       .out_sent = R2_OP_NONE};
+    r2_doubling_t d =
+        r2_doubling_of(input, schedule, (int32_t) topology->host_count, (int32_t) host);
     r2_by_host_t by;
     r2_status_t status = r2_by_host_init(&by, topology);
 

@@ -36,6 +36,21 @@
 
 enum { TAG_FOLD = 0, TAG_RESULT = 1, TAG_STEP = R2_DOUBLING_TAG_STEP };
 
+r2_doubling_t r2_doubling_of(const r2_plan_input_t *input, r2_schedule_t *schedule, int32_t count,
+                             int32_t place)
+{
+    return (r2_doubling_t){.input = input,
+                           .schedule = schedule,
+                           .count = count,
+                           .place = place,
+                           .bytes = input->count * input->element_bytes,
+                           .acc = r2_at(r2_input_buf(input), 0),
+                           .acc_op = R2_OP_NONE,
+                           .is_own = input->in_place,
+                           .acc_sent = R2_OP_NONE,
+                           .out_sent = R2_OP_NONE};
+}
+
 int32_t r2_doubling_steps(int32_t count)
 {
     int32_t steps = 0;

@@ -14,7 +14,7 @@
 #define R2_DOUBLING_TAG_STEP 2u
 #define R2_DOUBLING_TAG_END  (R2_DOUBLING_TAG_STEP + 31u)
 
-/** What a rank holds while the exchange goes on. Set by the caller: all down to `slots`. */
+/** What a rank holds while the exchange goes on. */
 typedef struct r2_doubling {
     const r2_plan_input_t *input; /* borrowed */
     r2_schedule_t *schedule;      /* borrowed */
@@ -40,6 +40,10 @@ static inline uint64_t r2_doubling_slots(int32_t count)
 {
     return 2 * ((uint64_t) r2_doubling_steps(count) + 1);
 }
+
+/** A rank among `count` that double, in this place, with its contribution. */
+r2_doubling_t r2_doubling_of(const r2_plan_input_t *input, r2_schedule_t *schedule, int32_t count,
+                             int32_t place);
 
 /** One more staging slot. */
 r2_region_t r2_doubling_slot(r2_doubling_t *d);
