@@ -68,6 +68,15 @@ typedef enum r2_lane_past {
     R2_PAST_RESTED /* closed here for what it held: no fault, though the peer may not know */
 } r2_lane_past_t;
 
+/** What the path of a connection carries from kernel to kernel (delivery.c). */
+typedef struct r2_path_rate {
+    uint64_t bytes_per_s;       /* least of late; 0: not known */
+    uint64_t since_bytes_per_s; /* least since at_ns; 0: none */
+    uint64_t at_ns;             /* when bytes_per_s was seen */
+    uint64_t acked_bytes;       /* since the transport was asked */
+    uint32_t asked;             /* times, R2_PATH_ASKED at most */
+} r2_path_rate_t;
+
 /** One connection of a lane. */
 typedef struct r2_lane_conn {
     struct r2_lane *lane;        /* borrowed; NULL: only offered, or being closed */
@@ -76,7 +85,8 @@ typedef struct r2_lane_conn {
     struct r2_rx_match *landing; /* borrowed: whose memory a packet is read into; or NULL */
     uint32_t unsequenced;        /* unsequenced packets that the transport holds */
     uint64_t domain;             /* the peer's: of its keys those that are for this connection */
-    uint64_t direct_bytes;       /* being read and written by NICs (direct.h) */
+    r2_path_rate_t path;
+    uint64_t direct_bytes; /* being read and written by NICs (direct.h) */
 } r2_lane_conn_t;
 
 /** What a lane delivered while it was loaded (rates.c). */

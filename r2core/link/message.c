@@ -23,6 +23,12 @@
 /* How many times what a lane delivers its quickest packets are believed. */
 #define R2_WHOLE_PEAK 8u
 #define R2_CHUNK_PEAK 2u
+/* Chunks are not cut shorter than the path carries in so long, or this. */
+#define R2_CHUNK_PATH_NS    (250 * R2_NS_PER_US)
+#define R2_CHUNK_PATH_BYTES 65536u
+/* Nor than this if all lanes share the message: a shaper's bucket makes a path look quick until
+ * longer ones were sent by it. */
+#define R2_WHOLE_PATH_BYTES 32768u
 /* So many chunks fit into the window of a lane that is slower than R2_PACED_BYTES_PER_S: with one
  * of them under way it would stand still while an acknowledgement waits behind the peer's data.
  * Windows of faster ones may grow by themselves (R2_BUSY_BYTES, rtt.c). */
@@ -130,6 +136,16 @@ static uint64_t r2_message_chunk_most(const r2_link_t *link, const r2_link_send_
                : r2_min((uint64_t) link->chunk_most_bytes, (uint64_t) R2_CHUNK_HELD_BYTES);
 }
 
+/*
+ * What the path takes in next to no time, whatever the lane delivers: where processes share cores
+ * that is what is given to it between two turns, and shorter chunks take more turns.
+ */
+static uint64_t r2_lane_chunk_least(const r2_lane_t *lane)
+{
+    return r2_min(r2_lane_path_rate(lane) / (R2_NS_PER_S / R2_CHUNK_PATH_NS),
+                  (uint64_t) R2_CHUNK_PATH_BYTES);
+}
+
 /* The longest chunk that a lane wants of a message of many. */
 static uint64_t r2_lane_chunk_bytes(const r2_lane_t *lane)
 {
@@ -175,8 +191,12 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
         const r2_lane_t *lane = &link->lanes[i];
 
         if (r2_lane_is_up(lane)) {
-            chunk_bytes = r2_min(chunk_bytes, r2_lane_chunk_bytes(lane));
-            whole_bytes = r2_min(whole_bytes, r2_link_whole_bytes(lane));
+            const uint64_t least_bytes = r2_lane_chunk_least(lane);
+
+            chunk_bytes = r2_min(chunk_bytes, r2_max(r2_lane_chunk_bytes(lane), least_bytes));
+            whole_bytes =
+                r2_min(whole_bytes, r2_max(r2_link_whole_bytes(lane),
+                                           r2_min(least_bytes, (uint64_t) R2_WHOLE_PATH_BYTES)));
             ++lanes;
         }
     }

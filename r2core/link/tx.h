@@ -136,6 +136,9 @@ void r2_rates_late(r2_lane_t *lane, uint64_t bytes, uint64_t sent_ns);
 void r2_delivery_sending(r2_lane_t *lane);
 /** Packets were acknowledged. @param took_ns since the oldest was sent; 0: that says nothing. */
 void r2_delivery_acked(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns);
+/** Bytes per second that the lane's path carries from kernel to kernel, the least of some 10 s;
+ * 0: not known. */
+uint64_t r2_lane_path_rate(const r2_lane_t *lane);
 
 /* rtt.c */
 /** HELLO was answered: the lane carries nothing yet, so that is what the way takes at most. */

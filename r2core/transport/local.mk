@@ -10,6 +10,7 @@ libr2core_la_SOURCES += \
     r2core/transport/tcp_ep.c \
     r2core/transport/tcp_guest.c \
     r2core/transport/tcp_packet.c \
+    r2core/transport/tcp_path.c \
     r2core/transport/tcp_receive.c \
     r2core/transport/tcp_send.c \
     r2core/transport/tcp_socket.c \

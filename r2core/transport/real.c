@@ -134,6 +134,13 @@ static r2_status_t r2_real_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
     return r2_real_ops(ep)->send(ep, op);
 }
 
+static uint64_t r2_real_ep_path_rate(const r2_tp_ep_t *ep)
+{
+    const r2_tp_ops_t *ops = r2_real_ops(ep);
+
+    return NULL == ops->ep_path_rate ? 0 : ops->ep_path_rate(ep);
+}
+
 static bool r2_real_ep_reads_gpus(const r2_tp_ep_t *ep)
 {
     const r2_tp_ops_t *ops = r2_real_ops(ep);
@@ -208,6 +215,7 @@ static const r2_tp_ops_t real_ops = {
     .ep_close = r2_real_ep_close,
     .ep_land_off = r2_real_ep_land_off,
     .send = r2_real_send,
+    .ep_path_rate = r2_real_ep_path_rate,
     .ep_reads_gpus = r2_real_ep_reads_gpus,
     .grant = r2_real_grant,
     .ungrant = r2_real_ungrant,

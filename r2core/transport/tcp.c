@@ -55,4 +55,5 @@ const r2_tp_ops_t r2_tcp_ops = {
     .ep_close = r2_tcp_ep_close,
     .ep_land_off = r2_tcp_ep_land_off,
     .send = r2_tcp_send,
+    .ep_path_rate = r2_tcp_ep_path_rate,
 };

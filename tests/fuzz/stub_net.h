@@ -55,6 +55,7 @@ typedef struct stub_net {
     const struct r2_tp_worker *busy; /* each look at it finds something; NULL: at none */
     uint32_t looks;                  /* calls of worker_progress() */
     uint32_t lands_off;              /* calls of ep_land_off() */
+    uint64_t path_bytes_per_s;       /* of all lanes; 0: not known */
     uint32_t arms;                   /* calls of worker_arm() */
     bool no_device;                  /* no endpoint can be made */
     bool no_room;                    /* there are no descriptors */

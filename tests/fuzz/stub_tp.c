@@ -183,6 +183,11 @@ static void stub_ep_land_off(r2_tp_ep_t *ep)
     ++ep->worker->stub->lands_off;
 }
 
+static uint64_t stub_ep_path_rate(const r2_tp_ep_t *ep)
+{
+    return ep->worker->stub->path_bytes_per_s;
+}
+
 static void stub_ep_close(r2_tp_ep_t *ep)
 {
     fuzz_check(!ep->stub->net.in_callback);
@@ -276,6 +281,7 @@ const r2_tp_ops_t stub_tp_ops = {
     .ep_close = stub_ep_close,
     .ep_land_off = stub_ep_land_off,
     .send = stub_send,
+    .ep_path_rate = stub_ep_path_rate,
     .ep_reads_gpus = stub_ep_reads_gpus,
     .grant = stub_grant,
     .ungrant = stub_ungrant,

@@ -193,6 +193,11 @@ typedef struct r2_tp_ops {
      *         the lane is broken. `sent` is not called in either case.
      */
     r2_status_t (*send)(r2_tp_ep_t *ep, r2_tp_send_t *op);
+    /**
+     * NULL: never known. Bytes per second that the path lately carried from kernel to kernel,
+     * however rarely processes look; 0: not known.
+     */
+    uint64_t (*ep_path_rate)(const r2_tp_ep_t *ep);
     /** NULL: never true. @return true: memory of GPUs may be sent: the NIC reads it by itself; and
      * granted, where there are puts. */
     bool (*ep_reads_gpus)(const r2_tp_ep_t *ep);
