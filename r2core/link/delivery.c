@@ -24,7 +24,7 @@
 #define R2_PATH_BYTES      (128u << 10)
 #define R2_PATH_LATE_BYTES (16u << 10) /* behind what came late: that may be the path's doing */
 #define R2_PATH_LATE_NS    (2 * R2_NS_PER_MS)
-#define R2_PATH_ASKED      8u /* times before anything is thought of it */
+#define R2_PATH_ASKED      8u /* times before it is thought to be quick */
 #define R2_PATH_LIFE_NS    (10 * R2_NS_PER_S)
 
 void r2_delivery_sending(r2_lane_t *lane)
@@ -46,45 +46,51 @@ static void r2_delivery_peak(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns)
 }
 
 /*
- * The least of some time: a shaper lets its bucket through at any rate, and what fits in finds it
- * full again. A path that is never seen to be slow is not.
+ * The least of some time: a shaper lets its bucket through at any rate, what fits in finds it full
+ * again, and so does the first packet after a pause. A path that is never seen to be slow is not.
  */
 static void r2_delivery_path_least(r2_path_rate_t *path, uint64_t bytes_per_s, uint64_t now_ns)
 {
     path->since_bytes_per_s =
         0 == path->since_bytes_per_s ? bytes_per_s : r2_min(path->since_bytes_per_s, bytes_per_s);
-    if (0 == path->bytes_per_s || bytes_per_s <= path->bytes_per_s) {
-        path->bytes_per_s = bytes_per_s;
-    } else if (now_ns - path->at_ns > R2_PATH_LIFE_NS) {
-        path->bytes_per_s = path->since_bytes_per_s;
-    } else {
+    ++path->asked;
+    if (0 == path->bytes_per_s
+            ? path->asked < R2_PATH_ASKED
+            : bytes_per_s > path->bytes_per_s &&
+                  (path->asked < R2_PATH_ASKED || now_ns - path->at_ns <= R2_PATH_LIFE_NS)) {
         return;
     }
+    path->bytes_per_s = path->since_bytes_per_s;
     path->at_ns = now_ns;
     path->since_bytes_per_s = 0;
+    path->asked = 0;
 }
 
 uint64_t r2_lane_path_rate(const r2_lane_t *lane)
 {
-    const r2_lane_conn_t *conn = lane->conn;
-
-    return NULL == conn || conn->path.asked < R2_PATH_ASKED ? 0 : conn->path.bytes_per_s;
+    return NULL == lane->conn ? 0 : lane->conn->path.bytes_per_s;
 }
 
 static void r2_delivery_path(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns)
 {
     r2_lane_conn_t *conn = lane->conn;
     const r2_tp_ops_t *ops = NULL == conn ? NULL : conn->worker->rail->tp->ops;
+    const bool late = took_ns >= R2_PATH_LATE_NS + lane->timing.min_rtt_ns;
+    uint64_t bytes_per_s;
 
     if (NULL == ops || NULL == ops->ep_path_rate) {
         return;
     }
     conn->path.acked_bytes += bytes;
-    if (conn->path.acked_bytes >=
-        (took_ns < R2_PATH_LATE_NS ? R2_PATH_BYTES : R2_PATH_LATE_BYTES)) {
-        conn->path.acked_bytes = 0;
-        conn->path.asked = r2_min(conn->path.asked + 1, R2_PATH_ASKED);
-        r2_delivery_path_least(&conn->path, ops->ep_path_rate(conn->ep), lane->link->net->now_ns);
+    if (conn->path.acked_bytes < (late ? R2_PATH_LATE_BYTES : R2_PATH_BYTES)) {
+        return;
+    }
+    conn->path.acked_bytes = 0;
+    bytes_per_s = ops->ep_path_rate(conn->ep);
+    if (0 == bytes_per_s) {
+        conn->path = (r2_path_rate_t){.bytes_per_s = 0};
+    } else {
+        r2_delivery_path_least(&conn->path, bytes_per_s, lane->link->net->now_ns);
     }
 }
 

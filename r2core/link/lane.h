@@ -74,7 +74,7 @@ typedef struct r2_path_rate {
     uint64_t since_bytes_per_s; /* least since at_ns; 0: none */
     uint64_t at_ns;             /* when bytes_per_s was seen */
     uint64_t acked_bytes;       /* since the transport was asked */
-    uint32_t asked;             /* times, R2_PATH_ASKED at most */
+    uint32_t asked;             /* times since at_ns */
 } r2_path_rate_t;
 
 /** One connection of a lane. */

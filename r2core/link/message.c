@@ -31,7 +31,8 @@
 #define R2_WHOLE_PATH_BYTES 32768u
 /* So many chunks fit into the window of a lane that is slower than R2_PACED_BYTES_PER_S: with one
  * of them under way it would stand still while an acknowledgement waits behind the peer's data.
- * Windows of faster ones may grow by themselves (R2_BUSY_BYTES, rtt.c). */
+ * Windows of faster ones may grow by themselves (R2_BUSY_BYTES, rtt.c). Not where the path is known
+ * to be quick (r2_lane_chunk_least): nothing waits behind anything there. */
 #define R2_CHUNKS_PER_WINDOW 3u
 #define R2_PACED_BYTES_PER_S (170u * 1000 * 1000)
 
@@ -142,6 +143,11 @@ static uint64_t r2_message_chunk_most(const r2_link_t *link, const r2_link_send_
  */
 static uint64_t r2_lane_chunk_least(const r2_lane_t *lane)
 {
+    /* the link has far better lanes, or this one is in doubt: what the kernel told may be old */
+    if (lane->tx.window_bytes < lane->link->net->params->window_min_bytes ||
+        !r2_lane_is_sound(lane)) {
+        return 0;
+    }
     return r2_min(r2_lane_path_rate(lane) / (R2_NS_PER_S / R2_CHUNK_PATH_NS),
                   (uint64_t) R2_CHUNK_PATH_BYTES);
 }
@@ -191,7 +197,8 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
         const r2_lane_t *lane = &link->lanes[i];
 
         if (r2_lane_is_up(lane)) {
-            const uint64_t least_bytes = r2_lane_chunk_least(lane);
+            /* what is passed on as it comes should not wait for a longer chunk */
+            const uint64_t least_bytes = args->filling ? 0 : r2_lane_chunk_least(lane);
 
             chunk_bytes = r2_min(chunk_bytes, r2_max(r2_lane_chunk_bytes(lane), least_bytes));
             whole_bytes =

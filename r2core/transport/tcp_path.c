@@ -7,13 +7,14 @@
 /*
  * Acknowledgements of r2's packets come when both processes have had their turns: where processes
  * share cores they tell how often these look, and not what the path carries. The kernels' come
- * without. Their estimate is what was delivered between the times when a segment was sent and when
- * it was acknowledged, newest or, where the process had nothing more to send, best. Source:
- * draft-cheng-iccrg-delivery-rate-estimation; tcpi_delivery_rate of Linux 4.9.
+ * without, as long as the peer's socket has room. Their estimate is what was delivered between the
+ * times when a segment was sent and when it was acknowledged, newest or, where the process had
+ * nothing more to send, best. Source: draft-cheng-iccrg-delivery-rate-estimation;
+ * tcpi_delivery_rate of Linux 4.9.
  */
 #include "r2_config.h"
 
-#include <linux/tcp.h> /* netinet/tcp.h of glibc 2.36 has less of it */
+#include <linux/tcp.h> /* netinet/tcp.h of glibc 2.36 has less of it, and goes with it in no file */
 #include <netinet/in.h>
 #include <stddef.h>
 #include <sys/socket.h>

@@ -61,6 +61,40 @@ static void test_many_in_flight(void **state)
     free(packets);
 }
 
+static bool is_tcp(void)
+{
+    return NULL != device_name && NULL == device_tls;
+}
+
+/** TCP knows what the path carried once something was acknowledged; the others never do. */
+static void test_path_rate(void **state)
+{
+    enum { COUNT = 40 };
+    static packet_t packets[COUNT];
+    side_t a, b;
+
+    (void) state;
+    side_open(&a);
+    side_offer(&a);
+    assert_true(NULL == tp.ops->ep_path_rate || 0 == tp.ops->ep_path_rate(a.ep));
+    side_close(&a);
+    pair_open(&a, &b);
+    for (uint32_t i = 0; i < COUNT; ++i) {
+        assert_true(packet_send(&packets[i], &a, i, 65536, pattern + i % 251) >= 0);
+    }
+    assert_true(progress_until(&a, &b, &b.received, COUNT));
+    for (uint32_t i = 0; i < COUNT; ++i) {
+        packet_wait(&packets[i], &a);
+    }
+    if (is_tcp()) {
+        /* loopback: more than any disk, less than memory */
+        assert_in_range(tp.ops->ep_path_rate(a.ep), 1000000, UINT64_C(1000000000000));
+    } else {
+        assert_true(NULL == tp.ops->ep_path_rate || 0 == tp.ops->ep_path_rate(a.ep));
+    }
+    pair_close(&a, &b);
+}
+
 /** Progresses until the worker may sleep. */
 static void arm(side_t *side)
 {
@@ -102,11 +136,6 @@ static void test_wakeup(void **state)
         assert_true(progress_until(&b, NULL, &b.received, i));
     }
     pair_close(&a, &b);
-}
-
-static bool is_tcp(void)
-{
-    return NULL != device_name && NULL == device_tls;
 }
 
 /** A worker that says so needs no look, and no arming, before its descriptor can be read. */
@@ -404,6 +433,7 @@ static const struct CMUnitTest over_rdma[] = {
 static const struct CMUnitTest over_tcp_and_shared_memory[] = {
     BOTH(test_sizes),
     BOTH(test_many_in_flight),
+    BOTH(test_path_rate),
     BOTH(test_close_with_sends_pending),
     BOTH(test_close_leaves_other_lanes),
     BOTH(test_generations),

@@ -144,24 +144,35 @@ static void slowest_path_counts(void **state)
 {
     const uint64_t fast = 1000000000, slow = 10000000;
     stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
 
     (void) state;
     stub_lane_up(stub, 0);
     for (int i = 0; i < 7; ++i) {
-        assert_int_equal(path_tells(stub, fast, 0), 0);
+        assert_int_equal(path_tells(stub, 3 * fast, 0), 0);
     }
     assert_int_equal(path_tells(stub, fast, 0), fast);
     assert_int_equal(path_tells(stub, slow, 0), slow);
-    assert_int_equal(path_tells(stub, fast, 9 * R2_NS_PER_S), slow);
     assert_int_equal(path_tells(stub, 2 * slow, R2_NS_PER_S), slow);
+    for (int i = 0; i < 6; ++i) {
+        assert_int_equal(path_tells(stub, fast, R2_NS_PER_S), slow);
+    }
+    assert_int_equal(path_tells(stub, fast, 3 * R2_NS_PER_S), slow);
     assert_int_equal(path_tells(stub, fast, 1), 2 * slow); /* the least since */
-    assert_int_equal(path_tells(stub, fast, 11 * R2_NS_PER_S), fast);
+    for (int i = 0; i < 7; ++i) { /* a bucket that is full after a pause is no news */
+        assert_int_equal(path_tells(stub, fast, 11 * R2_NS_PER_S), 2 * slow);
+    }
+    assert_int_equal(path_tells(stub, fast, 0), fast);
     stub->path_bytes_per_s = slow;
-    r2_delivery_acked(&stub->link->lanes[0], 16384, 2 * R2_NS_PER_MS - 1);
-    assert_int_equal(r2_lane_path_rate(&stub->link->lanes[0]), fast);
-    r2_delivery_acked(&stub->link->lanes[0], 1, 2 * R2_NS_PER_MS); /* late: it is asked at once */
-    assert_int_equal(r2_lane_path_rate(&stub->link->lanes[0]), slow);
-    assert_int_equal(path_tells(stub, 0, 0), 0); /* what tells no more */
+    r2_delivery_acked(lane, 16384, 2 * R2_NS_PER_MS - 1);
+    assert_int_equal(r2_lane_path_rate(lane), fast);
+    lane->timing.min_rtt_ns = R2_NS_PER_MS;
+    r2_delivery_acked(lane, 1, 3 * R2_NS_PER_MS - 1);
+    assert_int_equal(r2_lane_path_rate(lane), fast);
+    r2_delivery_acked(lane, 1, 3 * R2_NS_PER_MS); /* late: it is asked at once */
+    assert_int_equal(r2_lane_path_rate(lane), slow);
+    assert_int_equal(path_tells(stub, 0, 0), 0); /* it tells no more */
+    assert_int_equal(path_tells(stub, fast, 11 * R2_NS_PER_S), 0);
     stub_net_destroy(stub);
 }
 
@@ -174,10 +185,13 @@ static void chunks_are_no_shorter_than_the_path_is_quick(void **state)
     const struct {
         uint64_t bytes, path_bytes_per_s;
         uint32_t chunk_bytes;
-    } rows[] = {
-        {LONGEST, 0, 8192},          {LONGEST, 12500000, 8192},    {LONGEST, 100000000, 24576},
-        {LONGEST, 200000000, 49152}, {LONGEST, 1000000000, 65536}, {LONGEST, 12500000000, 65536},
-        {32768, 1000000000, 32768},  {49152, 1000000000, 32768},   {32768, 12500000, 8192}};
+        enum { ALL, ONE_UNKNOWN, ONE_BEHIND, FILLING } how;
+    } rows[] = {{LONGEST, 1000000000, 8192, ONE_UNKNOWN}, {LONGEST, 1000000000, 8192, ONE_BEHIND},
+                {LONGEST, 1000000000, 8192, FILLING},     {LONGEST, 0, 8192, ALL},
+                {LONGEST, 12500000, 8192, ALL},           {LONGEST, 100000000, 24576, ALL},
+                {LONGEST, 200000000, 49152, ALL},         {LONGEST, 1000000000, 65536, ALL},
+                {LONGEST, 12500000000, 65536, ALL},       {32768, 1000000000, 32768, ALL},
+                {49152, 1000000000, 32768, ALL},          {32768, 12500000, 8192, ALL}};
 
     (void) state;
     for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); ++row) {
@@ -193,9 +207,12 @@ static void chunks_are_no_shorter_than_the_path_is_quick(void **state)
         for (uint32_t i = 0; i < stub->link->lane_count; ++i) {
             stub_lane_up(stub, i);
             stub->link->lanes[i].tx.load.bytes_per_s = 10000000;
-            stub->link->lanes[i].conn->path.asked = UINT32_MAX;
-            stub->link->lanes[i].conn->path.bytes_per_s = rows[row].path_bytes_per_s;
+            if (i > 0 || ONE_UNKNOWN != rows[row].how) {
+                stub->link->lanes[i].conn->path.bytes_per_s = rows[row].path_bytes_per_s;
+            }
         }
+        stub->link->lanes[0].tx.window_bytes -= ONE_BEHIND == rows[row].how ? 1 : 0;
+        args.filling = FILLING == rows[row].how;
         assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
         assert_int_equal(message->chunk_bytes, rows[row].chunk_bytes);
         r2_link_withdraw(stub->link, 1);
