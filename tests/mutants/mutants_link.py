@@ -431,7 +431,7 @@ MUTANTS_LINK = [
     ("quickest-packet-never-fades", "link/delivery.c",
      "    lane->tx.peak_kbytes_per_s /= 2;", "    (void) 0;", WHOLE),
     ("full-bucket-is-the-path's-rate", "link/delivery.c",
-     "bytes_per_s <= path->bytes_per_s) {", "bytes_per_s >= path->bytes_per_s) {", WHOLE),
+     "bytes_per_s > path->bytes_per_s &&", "bytes_per_s < path->bytes_per_s &&", WHOLE),
     ("one-look-tells-of-a-path", "link/delivery.c",
      "? path->asked < R2_PATH_ASKED", "? path->asked < 1", WHOLE),
     ("pause-makes-a-path-quick", "link/delivery.c",
