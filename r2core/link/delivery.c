@@ -51,19 +51,20 @@ static void r2_delivery_peak(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns)
  */
 static void r2_delivery_path_least(r2_path_rate_t *path, uint64_t bytes_per_s, uint64_t now_ns)
 {
+    const bool known = 0 != path->bytes_per_s;
+    const bool slower = known && bytes_per_s <= path->bytes_per_s;
+    bool due;
+
     path->since_bytes_per_s =
         0 == path->since_bytes_per_s ? bytes_per_s : r2_min(path->since_bytes_per_s, bytes_per_s);
     ++path->asked;
-    if (0 == path->bytes_per_s
-            ? path->asked < R2_PATH_ASKED
-            : bytes_per_s > path->bytes_per_s &&
-                  (path->asked < R2_PATH_ASKED || now_ns - path->at_ns <= R2_PATH_LIFE_NS)) {
-        return;
+    due = path->asked >= R2_PATH_ASKED && (!known || now_ns - path->at_ns > R2_PATH_LIFE_NS);
+    if (slower || due) {
+        path->bytes_per_s = path->since_bytes_per_s;
+        path->at_ns = now_ns;
+        path->since_bytes_per_s = 0;
+        path->asked = 0;
     }
-    path->bytes_per_s = path->since_bytes_per_s;
-    path->at_ns = now_ns;
-    path->since_bytes_per_s = 0;
-    path->asked = 0;
 }
 
 uint64_t r2_lane_path_rate(const r2_lane_t *lane)

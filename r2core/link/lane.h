@@ -85,8 +85,8 @@ typedef struct r2_lane_conn {
     struct r2_rx_match *landing; /* borrowed: whose memory a packet is read into; or NULL */
     uint32_t unsequenced;        /* unsequenced packets that the transport holds */
     uint64_t domain;             /* the peer's: of its keys those that are for this connection */
-    r2_path_rate_t path;
-    uint64_t direct_bytes; /* being read and written by NICs (direct.h) */
+    r2_path_rate_t path;         /* of this connection: a new one has to be seen anew */
+    uint64_t direct_bytes;       /* being read and written by NICs (direct.h) */
 } r2_lane_conn_t;
 
 /** What a lane delivered while it was loaded (rates.c). */

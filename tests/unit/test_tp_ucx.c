@@ -87,7 +87,7 @@ static void test_path_rate(void **state)
         packet_wait(&packets[i], &a);
     }
     if (is_tcp()) {
-        /* loopback: more than any disk, less than memory */
+        /* bytes per second of the loopback device */
         assert_in_range(tp.ops->ep_path_rate(a.ep), 1000000, UINT64_C(1000000000000));
     } else {
         assert_true(NULL == tp.ops->ep_path_rate || 0 == tp.ops->ep_path_rate(a.ep));
