@@ -34,8 +34,10 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "plan/bcast_levels.h"
 #include "plan/classes.h"
 #include "plan/host_fold.h"
+#include "plan/thresholds.h"
 
 typedef struct levels {
     const r2_plan_input_t *input; /* borrowed */
@@ -111,10 +113,21 @@ static void r2_levels_weigh(const r2_classes_t *classes, uint64_t *weight)
     }
 }
 
+/** Where ranks wait for processors, one rank of each host handles all, and the root's host folds
+ * it. */
+static bool r2_levels_whole(const r2_plan_input_t *input)
+{
+    const uint64_t bytes = input->count * input->element_bytes;
+
+    return bytes <= r2_threshold_crowded_reduce_levels_bytes &&
+           r2_crowded_pays(input, bytes, input->topology->host_count - 1);
+}
+
 static r2_status_t r2_levels_layout(levels_t *l)
 {
     const r2_topology_t *topology = l->input->topology;
     const uint32_t root_host = topology->host_of[l->input->root];
+    const bool whole = r2_levels_whole(l->input);
     uint64_t *weight = calloc(topology->host_count, sizeof(*weight));
     r2_classes_t classes;
     r2_status_t status = r2_classes_init(&classes, topology, R2_MEMBERS_HOSTS);
@@ -123,11 +136,11 @@ static r2_status_t r2_levels_layout(levels_t *l)
     if (R2_OK == status) {
         r2_levels_weigh(&classes, weight);
         for (uint32_t h = 0; h < topology->host_count; ++h) {
-            if ((h == root_host) == (2 < topology->host_count)) {
+            if ((h == root_host) == (2 < topology->host_count && !whole)) {
                 weight[h] = 0;
             }
         }
-        status = r2_host_layout(&l->fold, weight, false, &l->pieces);
+        status = r2_host_layout(&l->fold, weight, whole, &l->pieces);
     }
     r2_classes_fini(&classes);
     free(weight);

@@ -383,6 +383,41 @@ static void test_crowded_hosts_fold_at_one(void **state)
     assert_int_equal(messages[2], messages[3]); /* longer ones stay as they are */
 }
 
+/** The same of reduces, whichever rank is the root. */
+static void test_crowded_hosts_reduce_at_one(void **state)
+{
+    const r2_case_t folding = {R2_COLL_REDUCE, "hierarchical"};
+    r2_plan_input_t input = r2_case_input(&folding, 6, 4096, 8);
+    const uint32_t expected[6] = {5, 6, 6, 5, 6, 5}; /* the first rank of the root's host folds */
+
+    (void) state;
+    for (input.root = 0; input.root < input.size; ++input.root) {
+        uint32_t messages = 0;
+        r2_topology_t topology;
+
+        placement_init(&topology, 2);
+        input.topology = &topology;
+        input.scratch_bytes = 1 << 20;
+        input.chunk_min_bytes = 8192;
+        input.chunk_max_bytes = 131072;
+        input.cost.crowded = R2_CROWDED_ALL;
+        for (input.rank = 0; input.rank < input.size; ++input.rank) {
+            r2_schedule_t schedule;
+
+            assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
+            for (uint32_t op = 0; op < schedule.op_count; ++op) {
+                messages += R2_OP_SEND == schedule.ops[op].kind;
+            }
+            r2_schedule_fini(&schedule);
+        }
+        assert_int_equal(messages, expected[input.root]);
+        input.rank = 0;
+        r2_case_check(&input, 0);
+        r2_case_check(&input, 0x5a5a96695a5a9669u);
+        r2_topology_fini(&topology);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,7 +427,8 @@ int main(void)
         cmocka_unit_test(test_reduce_minds_pairs),
         cmocka_unit_test(test_slow_rails_share_the_root_s_work),
         cmocka_unit_test(test_crowded_ranks_go_through_one),
-        cmocka_unit_test(test_crowded_hosts_fold_at_one)};
+        cmocka_unit_test(test_crowded_hosts_fold_at_one),
+        cmocka_unit_test(test_crowded_hosts_reduce_at_one)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
