@@ -13,7 +13,6 @@
 #include "ctx/crowded.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "plan/thresholds.h"
@@ -21,14 +20,16 @@
 /*
  * Ranks are crowded where rank 0's thread has to wait for a processor for 1/4 of the time for which
  * it could use one, and not where it is less than 1/8. Windows with little of that time in them say
- * nothing. So many windows in a row, twice as many for each change: what comes and goes changes no
- * plan after a while.
+ * nothing. So many windows in a row. Plans for crowded ranks that gain let ranks wait less, as
+ * cores that are free do: so that they are not crowded takes twice as many for each change, and the
+ * last change is that they are.
  */
-#define R2_CROWDED_PART    4u
-#define R2_UNCROWDED_PART  8u
-#define R2_CROWDED_ENOUGH  (R2_CROWDED_LOOK_NS / 4)
-#define R2_CROWDED_WINDOWS 4u
-#define R2_CROWDED_CHANGES 8u /* half of the versions of what is measured */
+#define R2_CROWDED_PART      4u
+#define R2_UNCROWDED_PART    8u
+#define R2_CROWDED_ENOUGH    (R2_CROWDED_LOOK_NS / 4)
+#define R2_CROWDED_WINDOWS   4u
+#define R2_UNCROWDED_WINDOWS 16u
+#define R2_CROWDED_CHANGES   9u
 
 static_assert(r2_threshold_crowded_bytes <= 1u << R2_CROWDED_MOST, "each length has a bit");
 
@@ -37,7 +38,8 @@ static_assert(r2_threshold_crowded_bytes <= 1u << R2_CROWDED_MOST, "each length 
 
 /*
  * A trial begins once so many calls have shown what they take without. It is lost when so many
- * calls, and so much time of them, took 1/4 more than the same calls before; it goes on after that.
+ * calls, and so much time of them, took 1/4 more than the same calls before; it goes on after that,
+ * and what was seen counts half: once somebody else had the processor, and all calls before gained.
  * One call counts for no more than so many times what it took before: somebody else had the
  * processor. One that takes twice as long is lost as soon as some calls say so. The first ones
  * after a change make plans, and a few more of short ones are slow until memory and connections are
@@ -45,14 +47,17 @@ static_assert(r2_threshold_crowded_bytes <= 1u << R2_CROWDED_MOST, "each length 
  */
 #define R2_TRIAL_BEFORE   8u
 #define R2_TRIAL_SKIPPED  2u
-#define R2_TRIAL_WARM     12u
-#define R2_TRIAL_WARM_NS  (3 * R2_NS_PER_MS)
+#define R2_TRIAL_WARM     64u
+#define R2_TRIAL_WARM_NS  (20 * R2_NS_PER_MS)
 #define R2_TRIAL_CALLS    16u
 #define R2_TRIAL_FEWEST   8u
 #define R2_TRIAL_LEAST_NS R2_NS_PER_MS
 #define R2_TRIAL_PART     4
 #define R2_TRIAL_TIMES    4u
 #define R2_TRIAL_KEEP     64u /* older calls count half */
+/* So many times more, the first time after so many calls without, then after four times as many. */
+#define R2_TRIAL_AGAIN 3u
+#define R2_TRIAL_REST  1024u
 
 /* One window says so, or otherwise; 0: neither. */
 static int r2_crowded_window(r2_crowded_t *crowded, const r2_cpu_time_t *now)
@@ -75,25 +80,32 @@ static int r2_crowded_window(r2_crowded_t *crowded, const r2_cpu_time_t *now)
     return R2_UNCROWDED_PART * waited_ns < all_ns ? -1 : 0;
 }
 
-void r2_crowded_look_at_cores(r2_crowded_t *crowded, const r2_cpu_time_t *now)
+/* What gained is used at once when they are crowded again; what lost is tried again then. */
+static void r2_crowded_change(r2_crowded_t *crowded)
 {
-    const int says = r2_crowded_window(crowded, now);
-
-    crowded->cores.windows = says == (crowded->crowded ? -1 : 1) ? crowded->cores.windows + 1 : 0;
-    if (crowded->changes < R2_CROWDED_CHANGES &&
-        crowded->cores.windows >= R2_CROWDED_WINDOWS << crowded->changes) {
-        crowded->crowded = !crowded->crowded;
-        crowded->cores.windows = 0;
-        ++crowded->changes;
-        memset(crowded->trials, 0, sizeof(crowded->trials));
-        memset(crowded->calls, 0, sizeof(crowded->calls));
+    crowded->crowded = !crowded->crowded;
+    crowded->cores.windows = 0;
+    ++crowded->changes;
+    for (uint32_t i = 0; i < R2_CROWDED_TRIALS; ++i) {
+        crowded->trials[i] = (r2_crowded_trial_t){.used = crowded->trials[i].used};
     }
 }
 
-void r2_crowded_look_at_rails(r2_crowded_t *crowded, uint64_t now_ns, uint64_t bytes,
-                              uint64_t slow_bytes_per_s)
+void r2_crowded_look_at_cores(r2_crowded_t *crowded, const r2_cpu_time_t *now)
 {
-    const uint64_t span_ns = now_ns - crowded->rails.from_ns;
+    const int says = r2_crowded_window(crowded, now);
+    const uint32_t needed =
+        crowded->crowded ? R2_UNCROWDED_WINDOWS << crowded->changes : R2_CROWDED_WINDOWS;
+
+    crowded->cores.windows = says == (crowded->crowded ? -1 : 1) ? crowded->cores.windows + 1 : 0;
+    if (crowded->cores.windows >= needed && crowded->changes < R2_CROWDED_CHANGES) {
+        r2_crowded_change(crowded);
+    }
+}
+
+void r2_crowded_look_at_rails(r2_crowded_t *crowded, const r2_crowded_rails_t *now)
+{
+    const uint64_t span_ns = now->now_ns - crowded->rails.from_ns;
     uint64_t bytes_per_s = 0;
 
     if (crowded->rails.carry) {
@@ -101,14 +113,14 @@ void r2_crowded_look_at_rails(r2_crowded_t *crowded, uint64_t now_ns, uint64_t b
     }
     if (0 != crowded->rails.from_ns && span_ns >= R2_CROWDED_LOOK_NS &&
         span_ns < R2_CROWDED_SPAN * R2_CROWDED_LOOK_NS) {
-        bytes_per_s = (uint64_t) ((unsigned __int128) (bytes - crowded->rails.from_bytes) *
+        bytes_per_s = (uint64_t) ((unsigned __int128) (now->bytes - crowded->rails.from_bytes) *
                                   R2_NS_PER_S / span_ns);
     }
-    crowded->rails.carry =
-        r2_min(bytes_per_s, crowded->rails.before_bytes_per_s) > slow_bytes_per_s;
+    crowded->rails.carry = r2_max(r2_min(bytes_per_s, crowded->rails.before_bytes_per_s),
+                                  now->paths_bytes_per_s) > now->slow_bytes_per_s;
     crowded->rails.before_bytes_per_s = bytes_per_s;
-    crowded->rails.from_ns = now_ns;
-    crowded->rails.from_bytes = bytes;
+    crowded->rails.from_ns = now->now_ns;
+    crowded->rails.from_bytes = now->bytes;
 }
 
 /* Where it is remembered. Another one's place may be taken, which then starts again. */
@@ -132,6 +144,26 @@ static bool r2_crowded_is_warm(r2_crowded_call_t *call, uint64_t took_ns)
            (call->since > R2_TRIAL_SKIPPED && call->since_ns > R2_TRIAL_WARM_NS);
 }
 
+/* Others may have had the processor, so it is tried again, each time after more calls. */
+static void r2_crowded_lose(r2_crowded_trial_t *trial)
+{
+    const uint32_t lost = trial->losses + 1;
+
+    *trial = (r2_crowded_trial_t){
+        .lost = true,
+        .losses = lost,
+        .rest = lost <= R2_TRIAL_AGAIN ? R2_TRIAL_REST << (2 * trial->losses) : 0};
+}
+
+/* One more call without. @return is it tried? */
+static bool r2_crowded_rests(r2_crowded_trial_t *trial)
+{
+    if (trial->lost && 0 != trial->rest && 0 == --trial->rest) {
+        trial->lost = false;
+    }
+    return !trial->lost;
+}
+
 static void r2_crowded_judge(r2_crowded_trial_t *trial, uint64_t before_ns, uint64_t took_ns)
 {
     bool twice;
@@ -146,8 +178,13 @@ static void r2_crowded_judge(r2_crowded_trial_t *trial, uint64_t before_ns, uint
     }
     trial->lost = -R2_TRIAL_PART * trial->gained_ns > (int64_t) trial->took_ns;
     trial->used = !trial->lost;
-    trial->gained_ns = 0;
-    trial->took_ns = trial->judged = 0;
+    if (trial->lost) {
+        r2_crowded_lose(trial);
+        return;
+    }
+    trial->gained_ns /= 2;
+    trial->took_ns /= 2;
+    trial->judged = 0;
 }
 
 void r2_crowded_called(r2_crowded_t *crowded, const r2_crowded_call_t *is, uint64_t took_ns,
@@ -170,7 +207,7 @@ void r2_crowded_called(r2_crowded_t *crowded, const r2_crowded_call_t *is, uint6
     call->since = 0;
     call->since_ns = 0;
     if (++call->before >= R2_TRIAL_BEFORE && crowded->crowded && crowded->rails.carry) {
-        trial->used = !trial->lost;
+        trial->used = r2_crowded_rests(trial);
     }
 }
 

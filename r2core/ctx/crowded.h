@@ -30,6 +30,7 @@ typedef struct r2_crowded_call {
 /** Plans for crowded ranks, for calls of one kind and about one length. */
 typedef struct r2_crowded_trial {
     bool used, lost;
+    uint32_t losses, rest; /* calls without until it is tried again; 0: it is not */
     uint32_t judged;
     int64_t gained_ns; /* against what the same calls took before */
     uint64_t took_ns;  /* they, before */
@@ -46,7 +47,7 @@ typedef struct r2_crowded {
     struct {                          /* of the rails of rank 0's host */
         uint64_t from_ns, from_bytes; /* where the window under way began; 0: none is */
         uint64_t before_bytes_per_s;  /* of the window before */
-        bool carry;                   /* two in a row had what slow ones cannot have */
+        bool carry; /* two in a row had what slow ones cannot have, or paths are that quick */
     } rails;
     r2_crowded_trial_t trials[R2_CROWDED_TRIALS]; /* by bit of what is told */
     r2_crowded_call_t calls[R2_CROWDED_CALLS];
@@ -55,13 +56,15 @@ typedef struct r2_crowded {
 /** One more look at what the calling thread had of the processors; every R2_CROWDED_LOOK_NS. */
 #define R2_CROWDED_LOOK_NS (20 * R2_NS_PER_MS)
 void r2_crowded_look_at_cores(r2_crowded_t *crowded, const r2_cpu_time_t *now);
-/**
- * One more look at the rails, at the same times.
- * @param bytes that all of them have sent so far, for all ranks of the host.
- * @param slow_bytes_per_s what rails that give far less than they tell send together at most.
- */
-void r2_crowded_look_at_rails(r2_crowded_t *crowded, uint64_t now_ns, uint64_t bytes,
-                              uint64_t slow_bytes_per_s);
+/** What is seen of rank 0's rails, all together. */
+typedef struct r2_crowded_rails {
+    uint64_t now_ns;
+    uint64_t bytes;             /* so far both ways, for all ranks of the host */
+    uint64_t paths_bytes_per_s; /* what their paths carry one way; 0: not known */
+    uint64_t slow_bytes_per_s;  /* what rails that give far less than they tell carry one way */
+} r2_crowded_rails_t;
+/** One more look at the rails, at the same times. */
+void r2_crowded_look_at_rails(r2_crowded_t *crowded, const r2_crowded_rails_t *now);
 /**
  * A call is over whose plan may depend on it.
  * @param is   kind, size and length.

@@ -151,7 +151,8 @@ static uint32_t r2_estimator_rate_ppm(const r2_estimator_t *all)
     return (uint32_t) r2_min(r2_estimator_median(parts, count), (uint64_t) UINT32_MAX);
 }
 
-/* What rails of rank 0's host, which tell more, send together at most where they are slow. */
+/* What rails of rank 0's host, which tell more, carry together one way at most where they are
+ * slow. */
 static uint64_t r2_estimator_slow_bytes_per_s(const r2_estimator_t *estimator)
 {
     const r2_topology_t *told = &estimator->env->topology;
@@ -169,7 +170,9 @@ static uint64_t r2_estimator_slow_bytes_per_s(const r2_estimator_t *estimator)
 static void r2_estimator_look_at_cores(r2_estimator_t *estimator)
 {
     const r2_net_t *net = &estimator->core->net;
-    uint64_t bytes = 0;
+    uint64_t paths[R2_RAILS_MAX];
+    r2_crowded_rails_t rails = {.now_ns = net->now_ns,
+                                .slow_bytes_per_s = r2_estimator_slow_bytes_per_s(estimator)};
     r2_cpu_time_t now;
 
     if (!r2_estimator_leads(estimator) || 0 != estimator->given.crowded ||
@@ -177,11 +180,12 @@ static void r2_estimator_look_at_cores(r2_estimator_t *estimator)
         return;
     }
     for (uint32_t rail = 0; rail < net->rail_count; ++rail) {
-        bytes += net->rails[rail].tx_bytes;
+        rails.bytes += (net->rails[rail].tx_bytes + net->rails[rail].rx_bytes) *
+                       r2_estimator_sharers(estimator);
+        paths[rail] = r2_net_path_rate(net, rail);
     }
-    r2_crowded_look_at_rails(&estimator->crowded, net->now_ns,
-                             bytes * r2_estimator_sharers(estimator),
-                             r2_estimator_slow_bytes_per_s(estimator));
+    rails.paths_bytes_per_s = r2_estimator_median(paths, net->rail_count) * net->rail_count;
+    r2_crowded_look_at_rails(&estimator->crowded, &rails);
     r2_crowded_look_at_cores(&estimator->crowded, &now);
 }
 

@@ -26,7 +26,10 @@ static bool carry(const uint64_t *bytes, uint32_t windows, uint64_t window_ns)
     uint64_t sent = 5000;
 
     for (uint32_t i = 0; i <= windows; ++i) {
-        r2_crowded_look_at_rails(&crowded, MS + i * window_ns, sent, 1000000);
+        const r2_crowded_rails_t now = {
+            .now_ns = MS + i * window_ns, .bytes = sent, .slow_bytes_per_s = 1000000};
+
+        r2_crowded_look_at_rails(&crowded, &now);
         sent += i < windows ? bytes[i] : 0;
     }
     return crowded.rails.carry;
@@ -46,6 +49,24 @@ static void rails_carry_for_two_windows(void **state)
     assert_false(carry(long_ones, 3, 80 * MS));
 }
 
+/* Where little is sent, what paths tell counts. */
+static void rails_carry_what_paths_tell(void **state)
+{
+    r2_crowded_rails_t now = {
+        .now_ns = MS, .paths_bytes_per_s = 1000000, .slow_bytes_per_s = 1000000};
+    r2_crowded_t crowded = {0};
+
+    (void) state;
+    r2_crowded_look_at_rails(&crowded, &now);
+    assert_false(crowded.rails.carry);
+    ++now.paths_bytes_per_s;
+    r2_crowded_look_at_rails(&crowded, &now);
+    assert_true(crowded.rails.carry);
+    now.paths_bytes_per_s = 0;
+    r2_crowded_look_at_rails(&crowded, &now);
+    assert_true(crowded.rails.carry);
+}
+
 /* Calls of 64 KiB; plans follow what is told at once. */
 static void calls(r2_crowded_t *crowded, uint32_t kind, uint64_t bytes, uint32_t count,
                   uint64_t before_ns, uint64_t with_ns)
@@ -63,7 +84,7 @@ static void calls(r2_crowded_t *crowded, uint32_t kind, uint64_t bytes, uint32_t
 static const r2_crowded_t crowd = {.crowded = true, .rails = {.carry = true}};
 
 /* Eight calls before, some until memory is used to it, sixteen that are judged. */
-#define WARM 12u
+#define WARM 64u
 static void what_gains_stays(void **state)
 {
     r2_crowded_t crowded = crowd;
@@ -76,8 +97,43 @@ static void what_gains_stays(void **state)
     assert_int_equal(r2_crowded_told(&crowded), bit);
     calls(&crowded, R2_CROWDED_ALLREDUCE, 65536, 1000, 0, 124000); /* less than 1/4 more */
     assert_int_equal(r2_crowded_told(&crowded), bit);
-    calls(&crowded, R2_CROWDED_ALLREDUCE, 65536, 32, 0, 126000);
+    calls(&crowded, R2_CROWDED_ALLREDUCE, 65536, 64, 0, 128000);
     assert_int_equal(r2_crowded_told(&crowded), 0); /* it goes on being judged */
+}
+
+/* Somebody has the processor for some calls after many that gained. */
+static void what_has_gained_is_not_lost_at_once(void **state)
+{
+    r2_crowded_t crowded = crowd;
+    const uint32_t bit = 1u << (R2_CROWDED_REDUCE + 3);
+
+    (void) state;
+    calls(&crowded, R2_CROWDED_REDUCE, 65536, 8 + WARM + 160, 100000, 20000);
+    calls(&crowded, R2_CROWDED_REDUCE, 65536, 16, 0, 180000);
+    assert_int_equal(r2_crowded_told(&crowded), bit);
+    calls(&crowded, R2_CROWDED_REDUCE, 65536, 32, 0, 180000);
+    assert_int_equal(r2_crowded_told(&crowded), 0);
+}
+
+/* Lost trials are held again, three times. */
+static void what_lost_is_tried_again(void **state)
+{
+    r2_crowded_t crowded = crowd;
+    const uint32_t bit = 1u << (R2_CROWDED_REDUCE + 3);
+    const uint32_t rests[] = {1024, 4096, 16384};
+
+    (void) state;
+    calls(&crowded, R2_CROWDED_REDUCE, 65536, 8 + WARM + 16, 100000, 200000);
+    for (uint32_t i = 0; i < 3; ++i) {
+        calls(&crowded, R2_CROWDED_REDUCE, 65536, rests[i] - 1, 100000, 200000);
+        assert_int_equal(r2_crowded_told(&crowded), 0);
+        calls(&crowded, R2_CROWDED_REDUCE, 65536, 1, 100000, 200000);
+        assert_int_equal(r2_crowded_told(&crowded), bit);
+        calls(&crowded, R2_CROWDED_REDUCE, 65536, WARM + 16, 100000, 200000);
+        assert_int_equal(r2_crowded_told(&crowded), 0);
+    }
+    calls(&crowded, R2_CROWDED_REDUCE, 65536, 100000, 100000, 200000);
+    assert_int_equal(r2_crowded_told(&crowded), 0);
 }
 
 static void what_loses_is_left(void **state)
@@ -91,7 +147,7 @@ static void what_loses_is_left(void **state)
     calls(&crowded, R2_CROWDED_REDUCE, 1 << 20, 1, 100000, 200000);
     assert_int_equal(r2_crowded_told(&crowded), 0);
     calls(&crowded, R2_CROWDED_REDUCE, 1 << 20, 1000, 100000, 200000);
-    assert_int_equal(r2_crowded_told(&crowded), 0);                 /* for good */
+    assert_int_equal(r2_crowded_told(&crowded), 0);                 /* for a while */
     calls(&crowded, R2_CROWDED_REDUCE, 1 << 19, 8, 100000, 200000); /* others have their own */
     calls(&crowded, R2_CROWDED_BCAST, 1 << 20, 8, 100000, 200000);
     assert_int_equal(r2_crowded_told(&crowded),
@@ -171,6 +227,9 @@ int main(void)
         cmocka_unit_test(rails_carry_for_two_windows), cmocka_unit_test(what_gains_stays),
         cmocka_unit_test(what_loses_is_left),          cmocka_unit_test(trials_take_their_time),
         cmocka_unit_test(others_are_not_tried),        cmocka_unit_test(lengths_have_bits),
+        cmocka_unit_test(rails_carry_what_paths_tell),
+        cmocka_unit_test(what_has_gained_is_not_lost_at_once),
+        cmocka_unit_test(what_lost_is_tried_again),
         cmocka_unit_test(what_takes_twice_as_long_is_left_soon)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
