@@ -166,13 +166,27 @@ static uint64_t r2_estimator_slow_bytes_per_s(const r2_estimator_t *estimator)
     return all * 1000000 / R2_COST_SLOW;
 }
 
+/* What the paths of its rails carry; asked only where it may decide, since it looks at all
+ * lanes. */
+static uint64_t r2_estimator_paths_bytes_per_s(const r2_estimator_t *estimator)
+{
+    const r2_net_t *net = &estimator->core->net;
+    uint64_t paths[R2_RAILS_MAX];
+
+    if (!estimator->crowded.crowded || estimator->crowded.rails.carry) {
+        return 0;
+    }
+    for (uint32_t rail = 0; rail < net->rail_count; ++rail) {
+        paths[rail] = r2_net_path_rate(net, rail);
+    }
+    return r2_estimator_median(paths, net->rail_count) * net->rail_count;
+}
+
 /* Do ranks wait for processors, and do rails carry what they tell? */
 static void r2_estimator_look_at_cores(r2_estimator_t *estimator)
 {
     const r2_net_t *net = &estimator->core->net;
-    uint64_t paths[R2_RAILS_MAX];
-    r2_crowded_rails_t rails = {.now_ns = net->now_ns,
-                                .slow_bytes_per_s = r2_estimator_slow_bytes_per_s(estimator)};
+    r2_crowded_rails_t rails = {.now_ns = net->now_ns};
     r2_cpu_time_t now;
 
     if (!r2_estimator_leads(estimator) || 0 != estimator->given.crowded ||
@@ -180,11 +194,11 @@ static void r2_estimator_look_at_cores(r2_estimator_t *estimator)
         return;
     }
     for (uint32_t rail = 0; rail < net->rail_count; ++rail) {
-        rails.bytes += (net->rails[rail].tx_bytes + net->rails[rail].rx_bytes) *
-                       r2_estimator_sharers(estimator);
-        paths[rail] = r2_net_path_rate(net, rail);
+        rails.bytes += net->rails[rail].tx_bytes + net->rails[rail].rx_bytes;
     }
-    rails.paths_bytes_per_s = r2_estimator_median(paths, net->rail_count) * net->rail_count;
+    rails.bytes *= r2_estimator_sharers(estimator);
+    rails.slow_bytes_per_s = r2_estimator_slow_bytes_per_s(estimator);
+    rails.paths_bytes_per_s = r2_estimator_paths_bytes_per_s(estimator);
     r2_crowded_look_at_rails(&estimator->crowded, &rails);
     r2_crowded_look_at_cores(&estimator->crowded, &now);
 }
