@@ -75,5 +75,5 @@ check_PROGRAMS += tests/softverbs/test_verbs
 tests_softverbs_test_verbs_SOURCES = tests/softverbs/test_verbs.c
 tests_softverbs_test_verbs_CPPFLAGS = $(SOFTVERBS_CPPFLAGS)
 tests_softverbs_test_verbs_LDADD = -libverbs $(CMOCKA_LIBS)
-EXTRA_DIST += docs/softverbs.md tests/softverbs/scale.py tests/softverbs/test_softverbs.py \
-    tests/softverbs/with-nic
+EXTRA_DIST += docs/softverbs.md tests/softverbs/perftest.py tests/softverbs/scale.py \
+    tests/softverbs/test_softverbs.py tests/softverbs/with-nic

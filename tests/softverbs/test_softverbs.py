@@ -12,7 +12,6 @@ import collections
 import json
 import os
 import re
-import shutil
 import signal
 import statistics
 import subprocess
@@ -22,34 +21,15 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "lab"))
 from labtest import (  # noqa: E402
-    R2LAB, TOP, Skip, counters, namespaces, processes, r2lab, remains,
-    run_all, until)
+    R2LAB, counters, namespaces, processes, r2lab, remains, run_all, until)
+from perftest import BUILD, LAB, RC, UD, Perftest, tool  # noqa: E402
 from scale import of_device  # noqa: E402
 
-LAB = "sv%d" % os.getpid()
-BUILD = os.environ.setdefault("R2_BUILDDIR", TOP + "/build")
 SOFTVERBS = BUILD + "/tests/softverbs/softverbs"
 BENCH = BUILD + "/bench/osu/r2_bench"
-UTILS = BUILD + "/tests/softverbs/ucx-utils"
-SERVER = "10.77.255.1"      # of h0, on mgmt0
 ENDLESS = 10**8             # iterations
 FAST = {"UCX_RC_TIMEOUT": "50ms", "UCX_RC_RETRY_COUNT": "3"}         # 67 ms x 4
 STEADY = {"UCX_RC_TIMEOUT": "50ms", "UCX_RC_RETRY_COUNT": "7"}       # lost tails cost 67 ms each
-RC, UD = "rc_v,self", "ud_v,self"
-
-
-def tool(name):
-    """Path of one of UCX's tools; where there is none, Debian's package is unpacked beside us."""
-    found = shutil.which(name)
-    if not found and not os.path.exists(UTILS):
-        os.makedirs(UTILS)
-        script = "apt-get -q download ucx-utils && dpkg -x ucx-utils_*.deb ."
-        subprocess.run(["sh", "-c", script], cwd=UTILS, check=False, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL, timeout=60)
-    found = found or shutil.which(name, path=UTILS + "/usr/bin")
-    if not found:
-        raise Skip("no %s: neither installed nor to be had from Debian (ucx-utils)" % name)
-    return found
 
 
 def on(host, *words, status=0):
@@ -74,70 +54,6 @@ def port(host, device="soft0"):
     """State of a device's port."""
     rows = {line.split()[0]: line.split() for line in on(host, SOFTVERBS, "devices").splitlines()}
     return rows[device][4]
-
-
-class Perftest:
-    """ucx_perftest between h0, its server, and h1. Its input is a terminal: one that was built with
-    MPI (Debian 13's) takes itself for an MPI job else."""
-
-    number = 0
-    terminal = os.openpty()[1]
-
-    def __init__(self, test, count, size=8, tls=RC, **env):
-        Perftest.number += 1
-        where = ["-p", 20000 + Perftest.number]
-        self.env = {**os.environ, "UCX_TLS": tls, "UCX_NET_DEVICES": "soft0:1",
-                    "UCX_WARN_UNUSED_ENV_VARS": "n", "UCX_HANDLE_ERRORS": "none", **env}
-        self.server = self.start("h0", where)
-        assert until(lambda: b"Waiting" in self.peek(self.server)), self.peek(self.server)
-        self.client = self.start("h1", [SERVER, *where, "-t", test, "-n", count, "-s", size])
-
-    def start(self, host, words):
-        argv = [R2LAB, "exec", "--name", LAB, host, "stdbuf", "-oL", tool("ucx_perftest"), *words]
-        out = os.memfd_create("out")
-        done = subprocess.Popen(list(map(str, argv)), stdin=self.terminal, stdout=out,
-                                stderr=out, env=self.env)
-        done.out = out
-        return done
-
-    @staticmethod
-    def peek(process):
-        """What a process has said so far."""
-        return os.pread(process.out, 1 << 20, 0)
-
-    def has_failed(self):
-        """True once either side's retries are exceeded: the one that had something in flight."""
-        return any(b"retry counter exceeded" in self.peek(p) for p in (self.client, self.server))
-
-    def is_busy(self):
-        """True once measurements come."""
-        return b"[thread 0]" in self.peek(self.client)
-
-    def ends(self, limit_s=30.0):
-        """Waits for both; their exit statuses."""
-        try:
-            return [p.wait(limit_s) for p in (self.client, self.server)]
-        except subprocess.TimeoutExpired as error:
-            raise AssertionError(self.peek(self.client) + self.peek(self.server)) from error
-        finally:
-            self.kill()
-
-    def kill(self):
-        """Ends what is left."""
-        for process in (self.client, self.server):
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-
-    def result(self):
-        """Runs to its end: median latency in microseconds and MB/s."""
-        statuses = self.ends()
-        final = [line for line in self.peek(self.client).decode().splitlines()
-                 if line.startswith("Final:")]
-        assert statuses == [0, 0] and final, (statuses, self.peek(self.client).decode(),
-                                              self.peek(self.server).decode())
-        words = final[0].split()
-        return float(words[2]), float(words[6])
 
 
 def test_listing():
@@ -202,13 +118,13 @@ def test_collectives_by_datagrams():
 
 
 def watched(tls, *words):
-    """A job over the RDMA rails; what it says, and the counters of h0's devices meanwhile, twenty
-    times a second. One command on the host looks again and again: to start one takes longer."""
+    """A job over the RDMA rails; what it says, and the counters of h0's devices meanwhile, some
+    hundred times a second. One command on the host looks again and again: to start one takes longer."""
     job = subprocess.Popen(
         [R2LAB, "run", "--name", LAB, "--timeout", "80", "--p2p", "mgmt", *map(str, words)],
         stdout=subprocess.PIPE, text=True, stderr=subprocess.STDOUT,
         env={**os.environ, "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": tls})
-    loop = 'while :; do "$0" counters; echo; sleep 0.05; done'
+    loop = 'while :; do "$0" counters; echo; sleep 0.01; done'
     out = os.memfd_create("out")
     watcher = subprocess.Popen([R2LAB, "exec", "--name", LAB, "h0", "sh", "-c", loop, SOFTVERBS],
                                stdin=subprocess.DEVNULL, stdout=out)
@@ -280,7 +196,7 @@ def test_registrations():
 
 def most_without(put):
     """A machine that is busy grows pools later, and has more time for it."""
-    for seconds in (2.5, 10):
+    for seconds in (1.2, 2.5, 10):
         registered, longest, whole = steady(put, seconds)
         if 2 * longest > whole:
             break
@@ -364,6 +280,27 @@ def broken(*words, limit_s):
         return time.monotonic() - start
     finally:
         job.kill()
+
+
+def test_packets_as_one():
+    """packets of a message leave as one, and each by itself where those of the netdev are shorter"""
+    def moved():
+        return (counters(LAB)["h0"]["rail0"]["tx_packets"] + counters(LAB)["h1"]["rail0"][
+            "tx_packets"], nic("h0")["sent"] + nic("h1")["sent"])
+
+    def share():
+        before = moved()
+        Perftest("ucp_put_bw", 100, 1 << 20).result()
+        netdev, ours = (b - a for a, b in zip(before, moved()))
+        assert ours > 100 * 128, ours
+        return netdev / ours
+
+    usual = share()
+    on("h1", "ip", "link", "set", "rail0", "mtu", "1500")
+    shorter = share()
+    on("h1", "ip", "link", "set", "rail0", "mtu", "9000")
+    assert usual < 0.5 and shorter > 0.9, (usual, shorter)
+    return ", %.2f, %.2f of the netdev for one of the NIC" % (usual, shorter)
 
 
 def test_link_down():

@@ -10,6 +10,8 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
@@ -19,34 +21,83 @@
 
 #include <errno.h>
 
-enum { SOCKET_BYTES = 32 << 20, ROUNDS = 4 };
+/* Packets of one length in a row go to the kernel as one, as those of TCP do: the network below
+ * carries them as one and cuts them where it has to. Of full ones seven make 64 KiB. */
+enum { SOCKET_BYTES = 32 << 20, ROUNDS = 4, MOST_BYTES = 65000, RECEIVES = 8 };
+
+typedef union note {
+    struct cmsghdr head;
+    char bytes[CMSG_SPACE(sizeof(int))];
+} note_t;
+
+static size_t bytes_of(const sv_packet_t *packet)
+{
+    return sizeof(sv_head_t) + packet->head.length;
+}
+
+/* How many of these packets may go as one: to one place, and none but the last is shorter. */
+static int in_one(const sv_packet_t *packets, int count)
+{
+    size_t first = bytes_of(packets), all = first;
+    int n = 1;
+
+    while (n < count && packets[n].ip == packets[0].ip && bytes_of(&packets[n]) <= first &&
+           bytes_of(&packets[n - 1]) == first && all + bytes_of(&packets[n]) <= MOST_BYTES) {
+        all += bytes_of(&packets[n]);
+        ++n;
+    }
+    return n;
+}
+
+/* One message of so many packets. */
+static void fill(struct mmsghdr *message, sv_packet_t *packets, int count, struct iovec *pieces,
+                 struct sockaddr_in *to, note_t *note)
+{
+    uint16_t each = (uint16_t) bytes_of(packets);
+
+    *to = (struct sockaddr_in){.sin_family = AF_INET,
+                               .sin_port = htons(SV_UDP_PORT),
+                               .sin_addr.s_addr = packets[0].ip};
+    *message = (struct mmsghdr){.msg_hdr.msg_name = to,
+                                .msg_hdr.msg_namelen = sizeof(*to),
+                                .msg_hdr.msg_iov = pieces,
+                                .msg_hdr.msg_iovlen = (size_t) count};
+    for (int i = 0; i < count; ++i) {
+        pieces[i].iov_base = &packets[i].head;
+        pieces[i].iov_len = bytes_of(&packets[i]);
+    }
+    if (count > 1) {
+        note->head = (struct cmsghdr){.cmsg_level = SOL_UDP,
+                                      .cmsg_type = UDP_SEGMENT,
+                                      .cmsg_len = CMSG_LEN(sizeof(each))};
+        memcpy(CMSG_DATA(&note->head), &each, sizeof(each));
+        message->msg_hdr.msg_control = note;
+        message->msg_hdr.msg_controllen = CMSG_SPACE(sizeof(each));
+    }
+}
 
 static void send_packets(sv_dev_t *dev, sv_packet_t *packets, int count)
 {
     struct mmsghdr messages[SV_BATCH];
     struct iovec pieces[SV_BATCH];
     struct sockaddr_in to[SV_BATCH];
-    int done = 0;
+    note_t notes[SV_BATCH];
+    int done = 0, made = 0;
 
-    memset(messages, 0, sizeof(messages));
-    memset(to, 0, sizeof(to));
-    for (int i = 0; i < count; ++i) {
-        to[i].sin_family = AF_INET;
-        to[i].sin_port = htons(SV_UDP_PORT);
-        to[i].sin_addr.s_addr = packets[i].ip;
-        pieces[i].iov_base = &packets[i].head;
-        pieces[i].iov_len = sizeof(sv_head_t) + packets[i].head.length;
-        messages[i].msg_hdr.msg_name = &to[i];
-        messages[i].msg_hdr.msg_namelen = sizeof(to[i]);
-        messages[i].msg_hdr.msg_iov = &pieces[i];
-        messages[i].msg_hdr.msg_iovlen = 1;
+    for (int i = 0, n; i < count; i += n) {
+        n = dev->sends_singly ? 1 : in_one(packets + i, count - i);
+        fill(&messages[made], packets + i, n, pieces + i, &to[made], &notes[made]);
+        ++made;
     }
-    while (done < count) {
-        int sent = sendmmsg(dev->socket, messages + done, (unsigned) (count - done), MSG_DONTWAIT);
+    while (done < made) {
+        int sent = sendmmsg(dev->socket, messages + done, (unsigned) (made - done), MSG_DONTWAIT);
         struct pollfd room = {.fd = dev->socket, .events = POLLOUT};
         if (sent > 0) {
             done += sent;
         } else if (EINTR != errno && (EAGAIN != errno || 0 == poll(&room, 1, 1))) {
+            /* A netdev whose packets are shorter than ours takes them cut into pieces only. */
+            dev->sends_singly |= messages[done].msg_hdr.msg_iovlen > 1 &&
+                                 (EINVAL == errno || EMSGSIZE == errno || EIO == errno);
             ++done; /* lost: no address, no way, or the NIC's queue stays full */
         }
     }
@@ -102,6 +153,7 @@ int sv_sockets_open(sv_dev_t *dev)
     if (0 != setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size))) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
     }
+    setsockopt(fd, SOL_UDP, UDP_GRO, &(int){1}, sizeof(int));
     address.sin_addr.s_addr = dev->about.ip;
     if (0 != bind(fd, (struct sockaddr *) &address, sizeof(address))) {
         close(fd);
@@ -111,41 +163,67 @@ int sv_sockets_open(sv_dev_t *dev)
     return sv_wait_for(dev->nic, fd, SV_FROM_DEVICE, dev);
 }
 
-/* Receives a batch; returns the packets. */
-static int receive(sv_dev_t *dev, sv_packet_t *packets, struct mmsghdr *messages)
-{
-    struct iovec pieces[SV_BATCH];
-    struct sockaddr_in from[SV_BATCH];
-    int count;
+typedef struct received {
+    struct sockaddr_in from;
+    note_t note;
+    char bytes[1 << 16];
+} received_t;
 
-    for (int i = 0; i < SV_BATCH; ++i) {
-        pieces[i].iov_base = &packets[i].head;
-        pieces[i].iov_len = sizeof(sv_head_t) + SV_SEGMENT;
-        messages[i] = (struct mmsghdr){.msg_hdr.msg_name = &from[i],
-                                       .msg_hdr.msg_namelen = sizeof(from[i]),
+/* Receives some messages, each of one packet or more; returns how many. */
+static int receive(const sv_dev_t *dev, received_t *all, struct mmsghdr *messages)
+{
+    struct iovec pieces[RECEIVES];
+
+    for (int i = 0; i < RECEIVES; ++i) {
+        pieces[i] = (struct iovec){.iov_base = all[i].bytes, .iov_len = sizeof(all[i].bytes)};
+        messages[i] = (struct mmsghdr){.msg_hdr.msg_name = &all[i].from,
+                                       .msg_hdr.msg_namelen = sizeof(all[i].from),
                                        .msg_hdr.msg_iov = &pieces[i],
-                                       .msg_hdr.msg_iovlen = 1};
+                                       .msg_hdr.msg_iovlen = 1,
+                                       .msg_hdr.msg_control = &all[i].note,
+                                       .msg_hdr.msg_controllen = sizeof(all[i].note)};
     }
-    count = recvmmsg(dev->socket, messages, SV_BATCH, MSG_DONTWAIT, NULL);
-    for (int i = 0; i < count; ++i) {
-        packets[i].ip = from[i].sin_addr.s_addr;
+    return recvmmsg(dev->socket, messages, RECEIVES, MSG_DONTWAIT, NULL);
+}
+
+/* Bytes of each packet of a message. */
+static size_t each_of(struct mmsghdr *message)
+{
+    struct cmsghdr *note = CMSG_FIRSTHDR(&message->msg_hdr);
+    int each = 0;
+
+    if (NULL != note && SOL_UDP == note->cmsg_level && UDP_GRO == note->cmsg_type) {
+        memcpy(&each, CMSG_DATA(note), sizeof(each));
     }
-    return count;
+    return each > 0 ? (size_t) each : message->msg_len;
+}
+
+static void arrived(sv_dev_t *dev, const received_t *one, size_t length, size_t each)
+{
+    static sv_packet_t packet;
+
+    for (size_t at = 0, size; at < length; at += size) {
+        size = length - at < each ? length - at : each;
+        if (size >= sizeof(sv_head_t) && size <= sizeof(sv_head_t) + SV_SEGMENT) {
+            packet.ip = one->from.sin_addr.s_addr;
+            memcpy(&packet.head, one->bytes + at, size);
+            if (size == bytes_of(&packet)) {
+                sv_arrived(dev, &packet);
+            }
+        }
+    }
 }
 
 void sv_sockets_receive(sv_dev_t *dev)
 {
-    static sv_packet_t packets[SV_BATCH];
-    struct mmsghdr messages[SV_BATCH];
-    int count = SV_BATCH;
+    static received_t all[RECEIVES];
+    struct mmsghdr messages[RECEIVES];
+    int count = RECEIVES;
 
-    for (int round = 0; round < ROUNDS && SV_BATCH == count && dev->socket >= 0; ++round) {
-        count = receive(dev, packets, messages);
+    for (int round = 0; round < ROUNDS && RECEIVES == count && dev->socket >= 0; ++round) {
+        count = receive(dev, all, messages);
         for (int i = 0; i < count; ++i) {
-            if (messages[i].msg_len >= sizeof(sv_head_t) &&
-                messages[i].msg_len == sizeof(sv_head_t) + packets[i].head.length) {
-                sv_arrived(dev, &packets[i]);
-            }
+            arrived(dev, &all[i], messages[i].msg_len, each_of(&messages[i]));
         }
         sv_round_end(dev);
     }
