@@ -23,6 +23,7 @@ PACKAGES = "iproute2 nftables util-linux mount hostname"
 # - one address answers on its own NIC only, as it would with one cable per rail
 # - reno, because bbr costs a fifth of the rate here and other defaults differ
 # - no slow start after a pause, no forwarding between rails, no IPv6 noise
+# - what crosses a switch is none of this machine's firewall's business, which looks at every packet
 SYSCTLS = (
     ("net/ipv6/conf/all/disable_ipv6", 1),
     ("net/ipv6/conf/default/disable_ipv6", 1),
@@ -33,6 +34,9 @@ SYSCTLS = (
     ("net/ipv4/ip_forward", 0),
     ("net/ipv4/tcp_congestion_control", "reno"),
     ("net/ipv4/tcp_slow_start_after_idle", 0),
+    ("net/bridge/bridge-nf-call-iptables", 0),
+    ("net/bridge/bridge-nf-call-ip6tables", 0),
+    ("net/bridge/bridge-nf-call-arptables", 0),
 )
 
 
