@@ -42,7 +42,7 @@ typedef struct job {
     long iterations;    /* end after so many, or -1 */
     double limit_s;     /* end for good: nothing takes this long */
     const char *gates;  /* borrowed: folder where files open gates and end the run; or NULL */
-    const char *learn;  /* borrowed: file to write digests to, or NULL */
+    const char *learn;  /* borrowed: file to write the first digests to, or NULL */
     const char *expect; /* borrowed: file of digests, or NULL */
     bool mix[KIND_COUNT];
     bool errors_return;

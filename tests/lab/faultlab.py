@@ -14,12 +14,11 @@ import tempfile
 import threading
 import time
 
-from labtest import PUT, R2LAB, RDMA, TOP, UD, UP_RDMA, counters, processes, r2lab, until
+from labtest import PUT, R2LAB, RDMA, TOP, UD, UP_RDMA, counters, processes, r2lab, softverbs, until
 
 LAB = "ft%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
 DRIVER = BUILD + "/tests/lab/fault_driver"
-SOFTVERBS = BUILD + "/tests/softverbs/softverbs"
 WORK = tempfile.mkdtemp(prefix="r2-faults-")
 DIGESTS = WORK + "/digests"
 LAB_HOSTS = HOSTS = RAILS = 4
@@ -40,7 +39,7 @@ def heal_all():
 
 def nic(host, rail, *words):
     """Tells the RDMA NIC of a rail to fail, or to heal; returns the time."""
-    r2lab("exec", "--name", LAB, "h%d" % host, SOFTVERBS, "fault", "soft%d" % rail, *words)
+    softverbs(LAB, "h%d" % host, "fault", "soft%d" % rail, *words)
     return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
@@ -49,7 +48,7 @@ def nic_counters(host=None, device=None):
     meant."""
     sums = collections.Counter()
     for each in [host] if host else ["h%d" % i for i in range(LAB_HOSTS)]:
-        for line in r2lab("exec", "--name", LAB, each, SOFTVERBS, "counters")[0].splitlines():
+        for line in softverbs(LAB, each, "counters").splitlines():
             name, what, value = line.split()
             if device in (None, name):
                 sums[what] += int(value)
@@ -339,20 +338,24 @@ def placed(job):
     return job.status["placed_bytes"] / job.status["rx_bytes"]
 
 
-def up():
-    """Raises the lab and learns the bits of the healthy run, of the two kinds that have floats."""
+def up(shares=False):
+    """Raises the lab and learns the bits of the healthy run, of the two kinds that have floats.
+    shares: the job that learned them is the one that tests share."""
     assert os.access(DRIVER, os.X_OK), "%s is not built" % DRIVER
     r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit",
           *UP_RDMA)
-    job = Job("--iterations", 8, "--mix", "float,mixed", "--learn", DIGESTS, expect=False,
-              mpirun=RDMA * ("--mca", "coll_r2_verbose", "2"))
-    job.open("init", "first", "finalize")
-    job.ended(90)
-    job.finish()
+    job = Job("--learn", DIGESTS, expect=False, mpirun=RDMA * ("--mca", "coll_r2_verbose", "2"))
+    job.begin()
+    job.wait("learned", 90)
     assert job.status["lanes_failed"] == 0, "a healthy lane failed" + job.tail()
     if RDMA:
         goes_by_rdma(job.error_text())
     assert PUT == (placed(job) > 0), "%.3f of the bytes were put" % placed(job)
+    if shares:
+        job.whole()
+        Job.current = job
+    else:
+        job.finish()
 
 
 def down():

@@ -15,14 +15,13 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from labtest import UP_RDMA, processes, r2lab, run_all, until
-from parts import BUILD, App
+from labtest import UP_RDMA, processes, r2lab, run_all, softverbs, until
+from parts import App
 
 os.environ["OMPI_MCA_coll_r2_direct"] = "1"
 
 LAB = "dr%d" % os.getpid()
 HOSTS, RAILS = 3, 2
-SOFTVERBS = BUILD + "/tests/softverbs/softverbs"
 LATE_MS = 700
 MOST_FAULTS = 8     # of which one at least comes while pieces are under way
 
@@ -39,14 +38,14 @@ def heal():
 
 def nic(host, rail, *words):
     """A fault of a NIC itself, or its end."""
-    r2lab("exec", "--name", LAB, "h%d" % host, SOFTVERBS, "fault", "soft%d" % rail, *words)
+    softverbs(LAB, "h%d" % host, "fault", "soft%d" % rail, *words)
 
 
 def nic_counter(name, hosts=range(HOSTS), device=""):
     """Sum over all NICs of hosts, or over one device of them."""
     total = 0
     for host in hosts:
-        lines = r2lab("exec", "--name", LAB, "h%d" % host, SOFTVERBS, "counters")[0].splitlines()
+        lines = softverbs(LAB, "h%d" % host, "counters").splitlines()
         total += sum(int(line.split()[2]) for line in lines
                      if line.split()[1] == name and line.split()[0].startswith(device))
     return total

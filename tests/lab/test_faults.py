@@ -238,7 +238,7 @@ def main():
     for name in names or GROUPS:
         tests += GROUPS[name] if name in GROUPS else [ALL["test_" + name]]
     try:
-        up()
+        up(shares=True)
         return run_all(tests, recover, lambda: None)
     finally:
         down()
