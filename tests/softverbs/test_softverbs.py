@@ -283,7 +283,7 @@ def broken(*words, limit_s):
 
 
 def test_packets_as_one():
-    """packets of a message leave as one, and each by itself where those of the netdev are shorter"""
+    """packets of a message leave as one, and one by one where a netdev's are shorter"""
     def moved():
         return (counters(LAB)["h0"]["rail0"]["tx_packets"] + counters(LAB)["h1"]["rail0"][
             "tx_packets"], nic("h0")["sent"] + nic("h1")["sent"])
