@@ -276,8 +276,7 @@ static void run(job_t *job)
     for (job->iteration = 0; goes_on(job); ++job->iteration) {
         compute(job);
         for (int kind = 0; kind < KIND_COUNT; ++kind) {
-            if (!job->mix[kind] ||
-                (is_learning(job) && KIND_FLOAT != kind && KIND_MIXED != kind)) {
+            if (!job->mix[kind] || (is_learning(job) && KIND_FLOAT != kind && KIND_MIXED != kind)) {
                 continue;
             }
             if (0 == job->rank) {

@@ -118,8 +118,9 @@ def test_collectives_by_datagrams():
 
 
 def watched(tls, *words):
-    """A job over the RDMA rails; what it says, and the counters of h0's devices meanwhile, some
-    hundred times a second. One command on the host looks again and again: to start one takes longer."""
+    """A job over the RDMA rails; what it says, and the counters of h0's devices meanwhile, up
+    to a hundred times a second. One command on the host looks again and again: to start one takes
+    longer."""
     job = subprocess.Popen(
         [R2LAB, "run", "--name", LAB, "--timeout", "80", "--p2p", "mgmt", *map(str, words)],
         stdout=subprocess.PIPE, text=True, stderr=subprocess.STDOUT,

@@ -162,7 +162,7 @@ struct sv_dev {
     sv_device_t about;
     bool has_own_ip; /* it was given one, which the netdev's address does not change */
     int socket;
-    bool sends_singly; /* its netdev does not take several packets as one */
+    bool sends_singly;                  /* its netdev does not take several packets as one */
     bool has_carrier, is_down, is_dead; /* of its netdev; by a fault; after DEVICE_FATAL */
     uint32_t gid_index, other_index, speed, width;
     uint64_t wake_ns; /* when the earliest timer or waiting packet is due */
