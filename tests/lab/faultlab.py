@@ -230,15 +230,21 @@ class Job:
         bad = self.matching("(wrong|error) ")
         assert not bad, bad[0].string
 
-    def kill(self):
-        """Ends the job somehow."""
-        if self.child.poll() is None:
-            self.child.send_signal(signal.SIGTERM)
+    def kill(self, at_once=False):
+        """Ends the job somehow. at_once: mpirun as well, which else takes all of the 3 s that
+        r2lab leaves it where a rank has died and others go on."""
+        for pid in in_jobs() if at_once else ():
             try:
-                self.child.wait(20)
-            except subprocess.TimeoutExpired:
-                self.child.kill()
-                self.child.wait()
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        if self.child.poll() is None and not at_once:
+            self.child.send_signal(signal.SIGTERM)
+        try:
+            self.child.wait(20)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
         until(lambda: not in_jobs(), 5)
 
     def extra_ms(self, at_s):
@@ -377,8 +383,9 @@ def killed(job):
     return ", ended after %.1f s" % (time.monotonic() - start)
 
 
-def killed_errors(job):
-    """The same, where errors return: all survivors get one that names it. Returns a note."""
+def killed_errors(job, at_once=False):
+    """The same, where errors return: all survivors get one that names it. at_once: how they are
+    ended. Returns a note."""
     job.now_in("float")
     start = time.monotonic()
     os.kill(job.pids()[2], signal.SIGKILL)
@@ -386,6 +393,6 @@ def killed_errors(job):
     took = time.monotonic() - start
     job.said("poisoned [013] ", HOSTS - 1)
     said = job.error_text()
-    job.kill()
+    job.kill(at_once)
     assert "rank 2 on %s-h2" % LAB in said and "the peer process is gone" in said, said
     return ", after %.1f s" % took

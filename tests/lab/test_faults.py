@@ -131,7 +131,8 @@ def test_F10_killed():
 
 def test_F10_killed_recovery():
     """F10 a rank is killed, --enable-recovery: all survivors get an error that names it"""
-    return killed_errors(Job("--errors", "return", mpirun=("--enable-recovery",)).begin())
+    job = Job("--errors", "return", mpirun=("--enable-recovery",)).begin()
+    return killed_errors(job, at_once=True)
 
 
 # ---- group nopath: F8 for ever
