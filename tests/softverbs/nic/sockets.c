@@ -25,9 +25,9 @@
  * carries them as one and cuts them where it has to. Of full ones seven make 64 KiB. */
 enum { SOCKET_BYTES = 32 << 20, ROUNDS = 4, MOST_BYTES = 65000, RECEIVES = 8 };
 
-typedef union note {
-    struct cmsghdr head;
-    char bytes[CMSG_SPACE(sizeof(int))];
+/* Beside a message: the length of each of its packets. */
+typedef struct note {
+    _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(int))];
 } note_t;
 
 static size_t bytes_of(const sv_packet_t *packet)
@@ -67,10 +67,11 @@ static void fill(struct mmsghdr *message, sv_packet_t *packets, int count, struc
         pieces[i].iov_len = bytes_of(&packets[i]);
     }
     if (count > 1) {
-        note->head = (struct cmsghdr){.cmsg_level = SOL_UDP,
-                                      .cmsg_type = UDP_SEGMENT,
-                                      .cmsg_len = CMSG_LEN(sizeof(each))};
-        memcpy(CMSG_DATA(&note->head), &each, sizeof(each));
+        struct cmsghdr *head = (struct cmsghdr *) (void *) note->bytes;
+        head->cmsg_level = SOL_UDP;
+        head->cmsg_type = UDP_SEGMENT;
+        head->cmsg_len = CMSG_LEN(sizeof(each));
+        memcpy(CMSG_DATA(head), &each, sizeof(each));
         message->msg_hdr.msg_control = note;
         message->msg_hdr.msg_controllen = CMSG_SPACE(sizeof(each));
     }
