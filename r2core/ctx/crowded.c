@@ -21,7 +21,7 @@
  * Ranks are crowded where rank 0's thread has to wait for a processor for 1/4 of the time for which
  * it could use one, and not where it is less than 1/8. Windows with little of that time in them say
  * nothing. So many windows in a row. Plans for crowded ranks that gain let ranks wait less, as
- * cores that are free do: so that they are not crowded takes twice as many for each change, and the
+ * cores that are free do: so that they are not crowded takes four times as many each time, and the
  * last change is that they are.
  */
 #define R2_CROWDED_PART      4u
@@ -80,14 +80,15 @@ static int r2_crowded_window(r2_crowded_t *crowded, const r2_cpu_time_t *now)
     return R2_UNCROWDED_PART * waited_ns < all_ns ? -1 : 0;
 }
 
-/* What gained is used at once when they are crowded again; what lost is tried again then. */
+/* What gained is used at once when they are crowded again. */
 static void r2_crowded_change(r2_crowded_t *crowded)
 {
     crowded->crowded = !crowded->crowded;
     crowded->cores.windows = 0;
     ++crowded->changes;
     for (uint32_t i = 0; i < R2_CROWDED_TRIALS; ++i) {
-        crowded->trials[i] = (r2_crowded_trial_t){.used = crowded->trials[i].used};
+        crowded->trials[i].gained_ns = 0;
+        crowded->trials[i].took_ns = crowded->trials[i].judged = 0;
     }
 }
 
@@ -144,7 +145,8 @@ static bool r2_crowded_is_warm(r2_crowded_call_t *call, uint64_t took_ns)
            (call->since > R2_TRIAL_SKIPPED && call->since_ns > R2_TRIAL_WARM_NS);
 }
 
-/* Others may have had the processor, so it is tried again, each time after more calls. */
+/* Others may have had the processor, so it is tried again, each time after more calls, and has to
+ * gain then. */
 static void r2_crowded_lose(r2_crowded_trial_t *trial)
 {
     const uint32_t lost = trial->losses + 1;
@@ -176,12 +178,13 @@ static void r2_crowded_judge(r2_crowded_trial_t *trial, uint64_t before_ns, uint
     if ((trial->judged < R2_TRIAL_CALLS && !twice) || trial->took_ns < R2_TRIAL_LEAST_NS) {
         return;
     }
-    trial->lost = -R2_TRIAL_PART * trial->gained_ns > (int64_t) trial->took_ns;
-    trial->used = !trial->lost;
+    trial->lost = 0 != trial->losses ? trial->gained_ns < 0
+                                     : -R2_TRIAL_PART * trial->gained_ns > (int64_t) trial->took_ns;
     if (trial->lost) {
         r2_crowded_lose(trial);
         return;
     }
+    trial->losses = R2_TRIAL_PART * trial->gained_ns > (int64_t) trial->took_ns ? 0 : trial->losses;
     trial->gained_ns /= 2;
     trial->took_ns /= 2;
     trial->judged = 0;
@@ -199,6 +202,9 @@ void r2_crowded_called(r2_crowded_t *crowded, const r2_crowded_call_t *is, uint6
         }
         return;
     }
+    if (!crowded->crowded) { /* free cores would be no measure for what is tried */
+        return;
+    }
     if (R2_TRIAL_KEEP == call->before) {
         call->before /= 2;
         call->before_ns /= 2;
@@ -206,7 +212,7 @@ void r2_crowded_called(r2_crowded_t *crowded, const r2_crowded_call_t *is, uint6
     call->before_ns += took_ns;
     call->since = 0;
     call->since_ns = 0;
-    if (++call->before >= R2_TRIAL_BEFORE && crowded->crowded && crowded->rails.carry) {
+    if (++call->before >= R2_TRIAL_BEFORE && crowded->rails.carry) {
         trial->used = r2_crowded_rests(trial);
     }
 }

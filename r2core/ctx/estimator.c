@@ -220,7 +220,7 @@ static uint32_t r2_estimator_crowded(const r2_estimator_t *estimator, uint32_t r
         return estimator->given.crowded;
     }
     if (estimator->version >= R2_ESTIMATOR_CROWDED) { /* what loses can still be withdrawn */
-        return told & estimator->cost.crowded;
+        return told & estimator->crowded_once;
     }
     return told;
 }
@@ -246,6 +246,7 @@ void r2_estimator_look(r2_estimator_t *estimator)
         estimator->cost.alpha_ns = 0 != alpha_ns ? alpha_ns : estimator->cost.alpha_ns;
         estimator->cost.rate_ppm = 0 != rate_ppm ? rate_ppm : estimator->cost.rate_ppm;
         estimator->cost.crowded = crowded;
+        estimator->crowded_once |= crowded;
         ++estimator->version;
         r2_debug(&estimator->core->log,
                  "rails as seen: a step takes %u ns, rails give %u ppm of what is told of them; "

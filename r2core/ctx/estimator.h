@@ -44,6 +44,7 @@ typedef struct r2_estimator {
     uint64_t step_ns;       /* the same, as it was after 1, 2, 4, ... windows: what is told */
     uint64_t looked_ns;     /* when a call has last looked */
     r2_crowded_t crowded;
+    uint32_t crowded_once; /* all bits that were told */
     r2_cost_params_t cost;
     uint32_t version; /* 0: what rank 0 published at start is all there is */
 } r2_estimator_t;

@@ -136,7 +136,9 @@ static r2_status_t r2_levels_layout(levels_t *l)
     if (R2_OK == status) {
         r2_levels_weigh(&classes, weight);
         for (uint32_t h = 0; h < topology->host_count; ++h) {
-            if ((h == root_host) == (2 < topology->host_count && !whole)) {
+            if (whole) {
+                weight[h] = h == root_host;
+            } else if ((h == root_host) == (2 < topology->host_count)) {
                 weight[h] = 0;
             }
         }

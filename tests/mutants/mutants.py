@@ -7,6 +7,7 @@ A fifth part names the test, with arguments, that has to notice; else the file d
 
 from watchers import (FLAPS, SLOW, PROGRAMS, PLANS, P2P, REPAIRS, CONSENT, FORK, FUSE, SINK, DRIVE,
                       PRESENCE_FREED, SOURCES)
+from mutants_crowded import MUTANTS_CROWDED
 from mutants_link import MUTANTS_LINK
 from mutants_local import MUTANTS_LOCAL
 from mutants_oob import MUTANTS_OOB
@@ -21,7 +22,8 @@ OVERLAP = ["test_sim_gpu"]
 TELL = ["test_sim_health", "rails_that_tell*"]
 CROWDED = ["test_sim_health", "plans_for_crowded*"]
 
-MUTANTS = MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_OOB + MUTANTS_PUT + MUTANTS_GPU + [
+MUTANTS = MUTANTS_CROWDED + MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_OOB + \
+    MUTANTS_PUT + MUTANTS_GPU + [
     ("host-is-told-before-other-hosts", "plan/barrier_hosts.c",
      "        r2_barrier_tell(b, b->mates[i], TAG_DOWN, b->heard_count);",
      "        r2_barrier_tell(b, b->mates[i], TAG_DOWN, b->heard_count - 1);", HOSTS),
@@ -159,41 +161,16 @@ MUTANTS = MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_OOB + MUTANTS_PU
      "        cost = (uint64_t) env->cost.crowded << 1;", "        cost = 0;", CROWDED),
     ("crowds-are-told-to-nobody", "ctx/estimator.c",
      "    if (known->crowded != used->crowded) {", "    if (false) {", ["test_agree"]),
-    ("a-crowd-is-believed-at-once", "ctx/crowded.c",
-     "#define R2_CROWDED_WINDOWS   4u", "#define R2_CROWDED_WINDOWS 1u", ["test_agree"]),
-    ("threads-are-mixed-up", "ctx/crowded.c",
-     "    if (now->thread != from.thread) {", "    if (false) {", ["test_agree"]),
-    ("plans-for-crowds-are-kept-whatever-they-cost", "ctx/crowded.c",
-     "    trial->lost = -R2_TRIAL_PART", "    trial->lost = false && -R2_TRIAL_PART",
-     ["test_crowded"]),
-    ("trials-begin-before-memory-is-warm", "ctx/crowded.c",
-     "    return ++call->since > R2_TRIAL_WARM ||", "    return ++call->since > 2 ||",
-     ["test_crowded"]),
-    ("what-takes-twice-as-long-is-tried-to-the-end", "ctx/crowded.c",
-     "R2_TRIAL_CALLS && !twice)", "R2_TRIAL_CALLS)", ["test_crowded"]),
-    ("lost-trials-begin-again", "ctx/crowded.c",
-     "        trial->used = r2_crowded_rests(trial);", "        trial->used = true;",
-     ["test_crowded"]),
-    ("full-queues-are-taken-for-fast-rails", "ctx/crowded.c",
-     "r2_min(bytes_per_s, crowded->rails.before_bytes_per_s)", "bytes_per_s", ["test_crowded"]),
-    ("paths-tell-nothing-of-rails", "ctx/crowded.c",
-     "now->paths_bytes_per_s) >", "(uint64_t) 0) >", ["test_crowded"]),
-    ("plans-that-gain-end-by-what-they-gain", "ctx/crowded.c",
-     "R2_UNCROWDED_WINDOWS << crowded->changes", "R2_UNCROWDED_WINDOWS", ["test_agree"]),
-    ("trials-end-with-the-crowd", "ctx/crowded.c",
-     "{.used = crowded->trials[i].used}", "{.used = false}", ["test_agree"]),
-    ("some-slow-calls-end-what-gained", "ctx/crowded.c",
-     "    trial->gained_ns /= 2;", "    trial->gained_ns = 0;", ["test_crowded"]),
+    ("what-carries-is-asked-without-a-plan", "ctx/estimator.c",
+     "    if (!r2_estimator_leads(estimator) || 0 != estimator->given.crowded ||",
+     "    if (0 != estimator->given.crowded ||", ["test_agree"]),
     ("a-crowded-reduce-is-shared-out", "plan/reduce_hierarchical.c",
-     "(2 < topology->host_count && !whole)", "(2 < topology->host_count)",
+     "            if (whole) {", "            if (false) {",
      ["test_schedule_hosts"]),
     ("chunks-for-rdma-of-others-are-as-long-as-any", "link/link.c",
      " || r2_rails_have_rdma(&link->info)) {", ") {", ["test_sim_rdma"]),
     ("chunks-for-rdma-are-as-long-as-any", "link/link.c",
      "r2_rails_have_rdma(&net->info) || ", "", ["test_sim_rdma"]),
-    ("crowds-on-slow-rails-are-tried", "ctx/crowded.c",
-     " && crowded->crowded && crowded->rails.carry) {", " && crowded->crowded) {",
-     ["test_crowded"]),
     ("a-linear-allreduce-where-hosts-have-several-ranks", "plan/allreduce_linear.c",
      " && 1 == r2_bcast_hosts(input).most", "", HOSTS),
     ("crowded-ranks-of-slow-rails-go-through-one", "plan/bcast_levels.c",
@@ -233,8 +210,8 @@ MUTANTS = MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_OOB + MUTANTS_PU
     ("results-over-what-the-root-contributes", "plan/reduce_hierarchical.c",
      "R2_AFTER(input->in_place ? reader : R2_OP_NONE)", "R2_AT_ONCE", HOSTS),
     ("the-roots-host-owns-a-share", "plan/reduce_hierarchical.c",
-     "            if ((h == root_host) == (2 < topology->host_count && !whole)) {",
-     "            if (2 >= topology->host_count && h != root_host) {", HOSTS),
+     "            } else if ((h == root_host) == (2 < topology->host_count)) {",
+     "            } else if (2 >= topology->host_count && h != root_host) {", HOSTS),
     ("weak-pairs-own-as-much-as-others", "plan/reduce_hierarchical.c",
      "        weight[h] = least << 16;", "        weight[h] = UINT64_C(1) << 32;", HOSTS),
     ("results-over-what-is-read", "plan/readers.c",

@@ -303,6 +303,19 @@ static void crowds_are_believed_after_a_while(void **state)
     assert_int_equal(cost->crowded, 0); /* rails are the limit */
 }
 
+/* Calls end before there are plans of the job, and after there are: nothing of them is read. */
+static void without_plans_nothing_is_asked(void **state)
+{
+    static const r2_clock_t clock = {.now_ns = t_now, .cpu_time = t_cores};
+
+    (void) state;
+    cores = (r2_cpu_time_t){.thread = 7};
+    world->core.clock = &clock;
+    r2_observe_plan(world->core.observers, NULL, 0);
+    pass_windows(5, R2_NS_PER_MS, 40 * R2_NS_PER_MS);
+    assert_false(world->estimator.crowded.crowded);
+}
+
 static void a_sync_that_cannot_start_is_told(void **state)
 {
     (void) state;
@@ -409,6 +422,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_knows_more_has_a_sync_first, setup, teardown),
         cmocka_unit_test_setup_teardown(rates_of_fast_rails_are_exact, setup, teardown),
         cmocka_unit_test_setup_teardown(crowds_are_believed_after_a_while, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_plans_nothing_is_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sync_that_cannot_start_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sync_that_fails_at_once_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(what_waits_fails_when_all_is_aborted, setup, teardown),

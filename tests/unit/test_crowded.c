@@ -115,6 +115,22 @@ static void what_has_gained_is_not_lost_at_once(void **state)
     assert_int_equal(r2_crowded_told(&crowded), 0);
 }
 
+/* What calls take on cores that are free is no measure for a trial. */
+static void free_cores_are_no_measure(void **state)
+{
+    r2_crowded_t crowded = crowd;
+    const uint32_t bit = 1u << (R2_CROWDED_REDUCE + 3);
+
+    (void) state;
+    crowded.crowded = false;
+    calls(&crowded, R2_CROWDED_REDUCE, 65536, 100, 10000, 0);
+    crowded.crowded = true;
+    calls(&crowded, R2_CROWDED_REDUCE, 65536, 8, 100000, 0);
+    assert_int_equal(r2_crowded_told(&crowded), bit);
+    calls(&crowded, R2_CROWDED_REDUCE, 65536, 1000, 100000, 80000);
+    assert_int_equal(r2_crowded_told(&crowded), bit);
+}
+
 /* Lost trials are held again, three times. */
 static void what_lost_is_tried_again(void **state)
 {
@@ -129,7 +145,7 @@ static void what_lost_is_tried_again(void **state)
         assert_int_equal(r2_crowded_told(&crowded), 0);
         calls(&crowded, R2_CROWDED_REDUCE, 65536, 1, 100000, 200000);
         assert_int_equal(r2_crowded_told(&crowded), bit);
-        calls(&crowded, R2_CROWDED_REDUCE, 65536, WARM + 16, 100000, 200000);
+        calls(&crowded, R2_CROWDED_REDUCE, 65536, WARM + 16, 100000, 101000); /* has to gain now */
         assert_int_equal(r2_crowded_told(&crowded), 0);
     }
     calls(&crowded, R2_CROWDED_REDUCE, 65536, 100000, 100000, 200000);
@@ -230,6 +246,7 @@ int main(void)
         cmocka_unit_test(rails_carry_what_paths_tell),
         cmocka_unit_test(what_has_gained_is_not_lost_at_once),
         cmocka_unit_test(what_lost_is_tried_again),
+        cmocka_unit_test(free_cores_are_no_measure),
         cmocka_unit_test(what_takes_twice_as_long_is_left_soon)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -389,18 +389,18 @@ static void test_crowded_hosts_reduce_at_one(void **state)
     const r2_case_t folding = {R2_COLL_REDUCE, "hierarchical"};
     r2_plan_input_t input = r2_case_input(&folding, 6, 4096, 8);
     const uint32_t expected[6] = {5, 6, 6, 5, 6, 5}; /* the first rank of the root's host folds */
+    r2_topology_t topology;
 
     (void) state;
+    placement_init(&topology, 2);
+    input.topology = &topology;
+    input.scratch_bytes = 1 << 20;
+    input.chunk_min_bytes = 8192;
+    input.chunk_max_bytes = 131072;
+    input.cost.crowded = R2_CROWDED_ALL;
     for (input.root = 0; input.root < input.size; ++input.root) {
         uint32_t messages = 0;
-        r2_topology_t topology;
 
-        placement_init(&topology, 2);
-        input.topology = &topology;
-        input.scratch_bytes = 1 << 20;
-        input.chunk_min_bytes = 8192;
-        input.chunk_max_bytes = 131072;
-        input.cost.crowded = R2_CROWDED_ALL;
         for (input.rank = 0; input.rank < input.size; ++input.rank) {
             r2_schedule_t schedule;
 
@@ -411,9 +411,34 @@ static void test_crowded_hosts_reduce_at_one(void **state)
             r2_schedule_fini(&schedule);
         }
         assert_int_equal(messages, expected[input.root]);
-        input.rank = 0;
+    }
+    r2_topology_fini(&topology);
+}
+
+/** In segments, with little staging memory, hosts in blocks and not, a pair of hosts without a
+ * rail. */
+static void test_crowded_hosts_reduce_in_segments(void **state)
+{
+    const r2_case_t folding = {R2_COLL_REDUCE, "hierarchical"};
+
+    (void) state;
+    for (size_t k = 0; k < 7; ++k) {
+        r2_plan_input_t input = r2_case_input(&folding, crowds[k].ranks, 15000, 8);
+        r2_topology_t topology;
+
+        placement_init(&topology, k);
+        input.topology = &topology;
+        input.chunk_min_bytes = 1024;
+        input.cost.crowded = R2_CROWDED_ALL;
+        for (input.root = 0; input.root < input.size; ++input.root) {
+            input.scratch_bytes = 0 == input.root % 2 ? 16384 : 4096;
+            input.rank = 0;
+            r2_case_check(&input, 0);
+            r2_case_check(&input, 0x5a5a96695a5a9669u);
+        }
+        r2_topology_cut(&topology, 0, 1, 1);
+        input.root = 0;
         r2_case_check(&input, 0);
-        r2_case_check(&input, 0x5a5a96695a5a9669u);
         r2_topology_fini(&topology);
     }
 }
@@ -428,7 +453,8 @@ int main(void)
         cmocka_unit_test(test_slow_rails_share_the_root_s_work),
         cmocka_unit_test(test_crowded_ranks_go_through_one),
         cmocka_unit_test(test_crowded_hosts_fold_at_one),
-        cmocka_unit_test(test_crowded_hosts_reduce_at_one)};
+        cmocka_unit_test(test_crowded_hosts_reduce_at_one),
+        cmocka_unit_test(test_crowded_hosts_reduce_in_segments)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""Defects of plans for ranks that wait for processors."""
+
+MUTANTS_CROWDED = [
+    ("a-crowd-is-believed-at-once", "ctx/crowded.c",
+     "#define R2_CROWDED_WINDOWS   4u", "#define R2_CROWDED_WINDOWS 1u", ["test_agree"]),
+    ("threads-are-mixed-up", "ctx/crowded.c",
+     "    if (now->thread != from.thread) {", "    if (false) {", ["test_agree"]),
+    ("plans-for-crowds-are-kept-whatever-they-cost", "ctx/crowded.c",
+     "                      : -R2_TRIAL_PART", "                      : false && -R2_TRIAL_PART",
+     ["test_crowded"]),
+    ("trials-begin-before-memory-is-warm", "ctx/crowded.c",
+     "    return ++call->since > R2_TRIAL_WARM ||", "    return ++call->since > 2 ||",
+     ["test_crowded"]),
+    ("what-takes-twice-as-long-is-tried-to-the-end", "ctx/crowded.c",
+     "R2_TRIAL_CALLS && !twice)", "R2_TRIAL_CALLS)", ["test_crowded"]),
+    ("lost-trials-begin-again", "ctx/crowded.c",
+     "        trial->used = r2_crowded_rests(trial);", "        trial->used = true;",
+     ["test_crowded"]),
+    ("full-queues-are-taken-for-fast-rails", "ctx/crowded.c",
+     "r2_min(bytes_per_s, crowded->rails.before_bytes_per_s)", "bytes_per_s", ["test_crowded"]),
+    ("paths-tell-nothing-of-rails", "ctx/crowded.c",
+     "now->paths_bytes_per_s) >", "(uint64_t) 0) >", ["test_crowded"]),
+    ("plans-that-gain-end-by-what-they-gain", "ctx/crowded.c",
+     "R2_UNCROWDED_WINDOWS << crowded->changes", "R2_UNCROWDED_WINDOWS", ["test_agree"]),
+    ("trials-end-with-the-crowd", "ctx/crowded.c",
+     "        crowded->trials[i].gained_ns = 0;", "        crowded->trials[i].used = false;",
+     ["test_agree"]),
+    ("free-cores-are-the-measure-of-crowded-plans", "ctx/crowded.c",
+     "    if (!crowded->crowded) { /*", "    if (false) { /*", ["test_crowded"]),
+    ("some-slow-calls-end-what-gained", "ctx/crowded.c",
+     "    trial->gained_ns /= 2;", "    trial->gained_ns = 0;", ["test_crowded"]),
+    ("crowds-on-slow-rails-are-tried", "ctx/crowded.c",
+     " && crowded->rails.carry) {", ") {",
+     ["test_crowded"]),
+]
