@@ -363,7 +363,7 @@ static void test_crowded_hosts_fold_at_one(void **state)
         input.chunk_min_bytes = 8192;
         input.chunk_max_bytes = 131072;
         input.cost.crowded = 0 != i % 2 ? R2_CROWDED_ALL : 0;
-        input.count = i < 2 ? 4096 : 8193;
+        input.count = i < 2 ? 4096 : 32769;
         for (input.rank = 0; input.rank < input.size; ++input.rank) {
             r2_schedule_t schedule;
 
