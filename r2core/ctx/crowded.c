@@ -38,8 +38,9 @@ static_assert(r2_threshold_crowded_bytes <= 1u << R2_CROWDED_MOST, "each length 
 
 /*
  * A trial begins once so many calls have shown what they take without. It is lost when so many
- * calls, and so much time of them, took 1/4 more than the same calls before; it goes on after that,
- * and what was seen counts half: once somebody else had the processor, and all calls before gained.
+ * calls, and so much time of them, took 1/4 more than the same calls before; it goes on after that.
+ * What earlier calls gained counts half as much each time, so that a few slow ones, while somebody
+ * else has the processor, do not end what gained before.
  * One call counts for no more than so many times what it took before: somebody else had the
  * processor. One that takes twice as long is lost as soon as some calls say so. The first ones
  * after a change make plans, and a few more of short ones are slow until memory and connections are

@@ -37,7 +37,6 @@
 #include "plan/bcast_levels.h"
 #include "plan/classes.h"
 #include "plan/host_fold.h"
-#include "plan/thresholds.h"
 
 typedef struct levels {
     const r2_plan_input_t *input; /* borrowed */
@@ -115,19 +114,12 @@ static void r2_levels_weigh(const r2_classes_t *classes, uint64_t *weight)
 
 /** Where ranks wait for processors, one rank of each host handles all, and the root's host folds
  * it. */
-static bool r2_levels_whole(const r2_plan_input_t *input)
-{
-    const uint64_t bytes = input->count * input->element_bytes;
-
-    return bytes <= r2_threshold_crowded_reduce_levels_bytes &&
-           r2_crowded_pays(input, bytes, input->topology->host_count - 1);
-}
-
 static r2_status_t r2_levels_layout(levels_t *l)
 {
     const r2_topology_t *topology = l->input->topology;
     const uint32_t root_host = topology->host_of[l->input->root];
-    const bool whole = r2_levels_whole(l->input);
+    const uint64_t bytes = l->input->count * l->input->element_bytes;
+    const bool whole = r2_crowded_pays(l->input, bytes, topology->host_count - 1);
     uint64_t *weight = calloc(topology->host_count, sizeof(*weight));
     r2_classes_t classes;
     r2_status_t status = r2_classes_init(&classes, topology, R2_MEMBERS_HOSTS);
