@@ -185,12 +185,16 @@ static uint64_t r2_estimator_paths_bytes_per_s(const r2_estimator_t *estimator)
 /* Do ranks wait for processors, and do rails carry what they tell? */
 static void r2_estimator_look_at_cores(r2_estimator_t *estimator)
 {
-    const r2_net_t *net = &estimator->core->net;
+    r2_net_t *net = &estimator->core->net;
     r2_crowded_rails_t rails = {.now_ns = net->now_ns};
     r2_cpu_time_t now;
 
-    if (!r2_estimator_leads(estimator) || 0 != estimator->given.crowded ||
-        !r2_cpu_time(estimator->core->clock, &now)) {
+    if (!r2_cpu_time(estimator->core->clock, &now)) {
+        return;
+    }
+    r2_crowded_look_at_cores(&estimator->crowded, &now);
+    net->crowded = estimator->crowded.crowded;
+    if (!r2_estimator_leads(estimator) || 0 != estimator->given.crowded) {
         return;
     }
     for (uint32_t rail = 0; rail < net->rail_count; ++rail) {
@@ -200,7 +204,6 @@ static void r2_estimator_look_at_cores(r2_estimator_t *estimator)
     rails.slow_bytes_per_s = r2_estimator_slow_bytes_per_s(estimator);
     rails.paths_bytes_per_s = r2_estimator_paths_bytes_per_s(estimator);
     r2_crowded_look_at_rails(&estimator->crowded, &rails);
-    r2_crowded_look_at_cores(&estimator->crowded, &now);
 }
 
 static bool r2_estimator_differs(uint32_t seen, uint32_t known)

@@ -26,6 +26,17 @@
 #define R2_PATH_LATE_NS    (2 * R2_NS_PER_MS)
 #define R2_PATH_ASKED      8u /* times before it is thought to be quick */
 #define R2_PATH_LIFE_NS    (10 * R2_NS_PER_S)
+/*
+ * A path is quick while most looks say so. One that does counts one; one that does not counts
+ * eight, since a shaper's bucket lets much through at any rate, and is not the end of it: a peer
+ * that had no processor looks like a slow path at times. While the kernel's window is short, as at
+ * first, that always is so.
+ */
+#define R2_QUICK_BYTES_PER_S  800000000u
+#define R2_QUICK_WINDOW_BYTES 65536u
+#define R2_QUICK_SLOW         8u
+#define R2_QUICK_ENOUGH       16u
+#define R2_QUICK_MOST         32u
 
 void r2_delivery_sending(r2_lane_t *lane)
 {
@@ -67,6 +78,18 @@ static void r2_delivery_path_least(r2_path_rate_t *path, uint64_t bytes_per_s, u
     }
 }
 
+static void r2_delivery_path_quick(r2_lane_conn_t *conn, uint64_t bytes_per_s)
+{
+    conn->quick = bytes_per_s >= R2_QUICK_BYTES_PER_S
+                      ? r2_min(conn->quick + 1, R2_QUICK_MOST)
+                      : conn->quick - r2_min(conn->quick, R2_QUICK_SLOW);
+}
+
+bool r2_lane_path_is_quick(const r2_lane_t *lane)
+{
+    return NULL != lane->conn && lane->conn->quick >= R2_QUICK_ENOUGH;
+}
+
 uint64_t r2_lane_path_rate(const r2_lane_t *lane)
 {
     return NULL == lane->conn ? 0 : lane->conn->path.bytes_per_s;
@@ -77,7 +100,7 @@ static void r2_delivery_path(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns)
     r2_lane_conn_t *conn = lane->conn;
     const r2_tp_ops_t *ops = NULL == conn ? NULL : conn->worker->rail->tp->ops;
     const bool late = took_ns >= R2_PATH_LATE_NS + lane->timing.min_rtt_ns;
-    uint64_t bytes_per_s;
+    uint64_t bytes_per_s, window_bytes = 0;
 
     if (NULL == ops || NULL == ops->ep_path_rate) {
         return;
@@ -87,11 +110,15 @@ static void r2_delivery_path(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns)
         return;
     }
     conn->path.acked_bytes = 0;
-    bytes_per_s = ops->ep_path_rate(conn->ep);
+    bytes_per_s = ops->ep_path_rate(conn->ep, &window_bytes);
     if (0 == bytes_per_s) {
         conn->path = (r2_path_rate_t){.bytes_per_s = 0};
-    } else {
-        r2_delivery_path_least(&conn->path, bytes_per_s, lane->link->net->now_ns);
+        conn->quick = 0;
+        return;
+    }
+    r2_delivery_path_least(&conn->path, bytes_per_s, lane->link->net->now_ns);
+    if (window_bytes >= R2_QUICK_WINDOW_BYTES) {
+        r2_delivery_path_quick(conn, bytes_per_s);
     }
 }
 

@@ -29,6 +29,10 @@
 /* Nor than this if all lanes share the message: a shaper's bucket makes a path look quick until
  * longer ones were sent by it. */
 #define R2_WHOLE_PATH_BYTES 32768u
+/* Where this process waits for processors, and all paths are quick, messages of so many bytes go
+ * whole, and longer ones are cut into such: each lane that shares one takes a turn of two
+ * processes, and no lane is what they wait for. */
+#define R2_CHUNK_CROWDED_BYTES 262144u
 /* So many chunks fit into the window of a lane that is slower than R2_PACED_BYTES_PER_S: with one
  * of them under way it would stand still while an acknowledgement waits behind the peer's data.
  * Windows of faster ones may grow by themselves (R2_BUSY_BYTES, rtt.c). Not where the path is known
@@ -148,8 +152,19 @@ static uint64_t r2_lane_chunk_least(const r2_lane_t *lane)
         !r2_lane_is_sound(lane)) {
         return 0;
     }
+    if (lane->link->net->crowded && r2_lane_path_is_quick(lane)) {
+        return R2_CHUNK_CROWDED_BYTES;
+    }
     return r2_min(r2_lane_path_rate(lane) / (R2_NS_PER_S / R2_CHUNK_PATH_NS),
                   (uint64_t) R2_CHUNK_PATH_BYTES);
+}
+
+/* If all lanes share the message. @param least_bytes what r2_lane_chunk_least() says else. */
+static uint64_t r2_chunk_least_shared(uint64_t least_bytes)
+{
+    return R2_CHUNK_CROWDED_BYTES == least_bytes
+               ? least_bytes
+               : r2_min(least_bytes, (uint64_t) R2_WHOLE_PATH_BYTES);
 }
 
 /* The longest chunk that a lane wants of a message of many. */
@@ -201,9 +216,8 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
             const uint64_t least_bytes = args->filling ? 0 : r2_lane_chunk_least(lane);
 
             chunk_bytes = r2_min(chunk_bytes, r2_max(r2_lane_chunk_bytes(lane), least_bytes));
-            whole_bytes =
-                r2_min(whole_bytes, r2_max(r2_link_whole_bytes(lane),
-                                           r2_min(least_bytes, (uint64_t) R2_WHOLE_PATH_BYTES)));
+            whole_bytes = r2_min(
+                whole_bytes, r2_max(r2_link_whole_bytes(lane), r2_chunk_least_shared(least_bytes)));
             ++lanes;
         }
     }
@@ -212,6 +226,9 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
     }
     if (r2_link_is_quiet(link, args->bytes)) {
         chunk_bytes = r2_min(chunk_bytes, r2_max(args->bytes / lanes, whole_bytes));
+    }
+    if (args->bytes <= chunk_bytes) {
+        return (uint32_t) args->bytes;
     }
     chunk_bytes -= chunk_bytes % args->chunk_bytes;
     return (uint32_t) r2_max(chunk_bytes, args->chunk_bytes);

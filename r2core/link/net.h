@@ -183,6 +183,7 @@ typedef struct r2_net {
     uint32_t unwired_links; /* links of which no lane has ever been up */
     uint32_t
         pending_lanes; /* CONNECTING or WIRING: not all the descriptors that they take are taken */
+    bool crowded;      /* this process waits for processors: packets are turns (estimator.c) */
     bool tight;        /* descriptors are short: room.c */
     bool turns;        /* other lanes had descriptors when there were not enough */
     uint64_t keep_ns;  /* next look at what is kept free */

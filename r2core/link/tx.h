@@ -139,6 +139,8 @@ void r2_delivery_acked(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns);
 /** Bytes per second that the lane's path carries from kernel to kernel, the least of some 10 s;
  * 0: not known. */
 uint64_t r2_lane_path_rate(const r2_lane_t *lane);
+/** True while the path carries about what a processor sends, by most that is seen of it. */
+bool r2_lane_path_is_quick(const r2_lane_t *lane);
 
 /* rtt.c */
 /** HELLO was answered: the lane carries nothing yet, so that is what the way takes at most. */

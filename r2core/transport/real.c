@@ -134,11 +134,11 @@ static r2_status_t r2_real_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
     return r2_real_ops(ep)->send(ep, op);
 }
 
-static uint64_t r2_real_ep_path_rate(const r2_tp_ep_t *ep)
+static uint64_t r2_real_ep_path_rate(const r2_tp_ep_t *ep, uint64_t *window_bytes_p)
 {
     const r2_tp_ops_t *ops = r2_real_ops(ep);
 
-    return NULL == ops->ep_path_rate ? 0 : ops->ep_path_rate(ep);
+    return NULL == ops->ep_path_rate ? 0 : ops->ep_path_rate(ep, window_bytes_p);
 }
 
 static bool r2_real_ep_reads_gpus(const r2_tp_ep_t *ep)

@@ -236,7 +236,7 @@ unsigned r2_tcp_receive(r2_tcp_ep_t *ep);
 
 void r2_tcp_ep_land_off(r2_tp_ep_t *ep);
 /** As ep_path_rate() of r2_tp_ops_t, by the kernel's TCP_INFO (tcp_path.c). */
-uint64_t r2_tcp_ep_path_rate(const r2_tp_ep_t *ep);
+uint64_t r2_tcp_ep_path_rate(const r2_tp_ep_t *ep, uint64_t *window_bytes_p);
 
 extern const r2_tp_ops_t r2_tcp_ops;
 

@@ -21,7 +21,7 @@
 
 #include "transport/tcp.h"
 
-uint64_t r2_tcp_ep_path_rate(const r2_tp_ep_t *tp_ep)
+uint64_t r2_tcp_ep_path_rate(const r2_tp_ep_t *tp_ep, uint64_t *window_bytes_p)
 {
     const r2_tcp_ep_t *ep = (const r2_tcp_ep_t *) (const void *) tp_ep;
     struct tcp_info info = {.tcpi_state = 0};
@@ -29,8 +29,10 @@ uint64_t r2_tcp_ep_path_rate(const r2_tp_ep_t *tp_ep)
     const socklen_t need =
         offsetof(struct tcp_info, tcpi_delivery_rate) + sizeof(info.tcpi_delivery_rate);
 
-    return ep->fd >= 0 && 0 == getsockopt(ep->fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) &&
-                   bytes >= need
-               ? info.tcpi_delivery_rate
-               : 0;
+    if (ep->fd < 0 || 0 != getsockopt(ep->fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) ||
+        bytes < need) {
+        return 0;
+    }
+    *window_bytes_p = (uint64_t) info.tcpi_snd_cwnd * info.tcpi_snd_mss;
+    return info.tcpi_delivery_rate;
 }

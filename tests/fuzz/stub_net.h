@@ -56,6 +56,7 @@ typedef struct stub_net {
     uint32_t looks;                  /* calls of worker_progress() */
     uint32_t lands_off;              /* calls of ep_land_off() */
     uint64_t path_bytes_per_s;       /* of all lanes; 0: not known */
+    uint64_t path_window_bytes;      /* their kernels' */
     uint32_t arms;                   /* calls of worker_arm() */
     bool no_device;                  /* no endpoint can be made */
     bool no_room;                    /* there are no descriptors */

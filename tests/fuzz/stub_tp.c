@@ -183,8 +183,9 @@ static void stub_ep_land_off(r2_tp_ep_t *ep)
     ++ep->worker->stub->lands_off;
 }
 
-static uint64_t stub_ep_path_rate(const r2_tp_ep_t *ep)
+static uint64_t stub_ep_path_rate(const r2_tp_ep_t *ep, uint64_t *window_bytes_p)
 {
+    *window_bytes_p = ep->worker->stub->path_window_bytes;
     return ep->worker->stub->path_bytes_per_s;
 }
 

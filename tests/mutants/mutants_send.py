@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of what link/ sends when, and by which lane, as in mutants.py."""
 
-from watchers import (LEAST, LINK_PASS, TURN, WHOLE, WINDOW)
+from watchers import (LEAST, LINK_PASS, PATH, TURN, WHOLE, WINDOW)
 
 MUTANTS_SEND = [
     ("what-is-acknowledged-late-bars-sharing", "link/message.c",
@@ -82,4 +82,32 @@ MUTANTS_SEND = [
     ("slow-lanes-have-a-turn", "link/tx.c",
      "r2_tx_is_prompt(lane) && (0 == rate || 4 * rate >= best)", "r2_tx_is_prompt(lane)", TURN),
     # Who takes part; children.
+    ("full-bucket-is-the-path's-rate", "link/delivery.c",
+     "bytes_per_s <= path->bytes_per_s;", "bytes_per_s >= path->bytes_per_s;", PATH),
+    ("one-look-tells-of-a-path", "link/delivery.c",
+     "path->asked >= R2_PATH_ASKED && (!known ||", "(!known ||", PATH),
+    ("pause-makes-a-path-quick", "link/delivery.c",
+     "path->asked >= R2_PATH_ASKED && (!known ||",
+     "path->asked >= (known ? 1u : R2_PATH_ASKED) && (!known ||", PATH),
+    ("lane-that-is-behind-gets-long-chunks", "link/message.c",
+     "lane->tx.window_bytes < lane->link->net->params->window_min_bytes ||", "", PATH),
+    ("what-is-passed-on-waits", "link/message.c",
+     "args->filling ? 0 : r2_lane_chunk_least(lane)", "r2_lane_chunk_least(lane)", PATH),
+    ("path-does-not-lengthen-chunks", "link/message.c",
+     "r2_max(r2_lane_chunk_bytes(lane), least_bytes)", "r2_lane_chunk_bytes(lane)", PATH),
+    ("short-windows-tell-of-paths", "link/delivery.c",
+     "window_bytes >= R2_QUICK_WINDOW_BYTES", "true", PATH),
+    ("one-full-bucket-is-a-quick-path", "link/delivery.c",
+     "conn->quick >= R2_QUICK_ENOUGH", "conn->quick > 0", PATH),
+    ("slow-looks-count-one", "link/delivery.c",
+     "r2_min(conn->quick, R2_QUICK_SLOW)", "r2_min(conn->quick, 1u)", PATH),
+    ("quick-paths-are-never-forgotten", "link/delivery.c",
+     "        conn->quick = 0;\n", "", PATH),
+    ("cores-for-all-get-long-chunks", "link/message.c",
+     "lane->link->net->crowded && r2_lane_path_is_quick(lane)", "r2_lane_path_is_quick(lane)",
+     PATH),
+    ("crowded-messages-are-shared", "link/message.c",
+     "return R2_CHUNK_CROWDED_BYTES == least_bytes", "return 0 == least_bytes", PATH),
+    ("only-rank-0-knows-of-its-cores", "ctx/estimator.c",
+     "    net->crowded = estimator->crowded.crowded;\n", "", ["test_agree"]),
 ]

@@ -304,6 +304,11 @@ tests_unit_test_link_SOURCES = tests/unit/test_link.c $(stub_net_sources)
 tests_unit_test_link_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_link_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_path
+tests_unit_test_path_SOURCES = tests/unit/test_path.c $(stub_net_sources)
+tests_unit_test_path_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_path_LDADD = $(R2_TEST_LIBS)
+
 check_PROGRAMS += tests/unit/test_whole
 tests_unit_test_whole_SOURCES = tests/unit/test_whole.c $(stub_net_sources)
 tests_unit_test_whole_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz

@@ -303,7 +303,8 @@ static void crowds_are_believed_after_a_while(void **state)
     assert_int_equal(cost->crowded, 0); /* rails are the limit */
 }
 
-/* Calls end before there are plans of the job, and after there are: nothing of them is read. */
+/* Calls end before there are plans of the job, and after there are: nothing of them is read. Who
+ * waits for processors is known without them. */
 static void without_plans_nothing_is_asked(void **state)
 {
     static const r2_clock_t clock = {.now_ns = t_now, .cpu_time = t_cores};
@@ -313,7 +314,10 @@ static void without_plans_nothing_is_asked(void **state)
     world->core.clock = &clock;
     r2_observe_plan(world->core.observers, NULL, 0);
     pass_windows(5, R2_NS_PER_MS, 40 * R2_NS_PER_MS);
-    assert_false(world->estimator.crowded.crowded);
+    assert_true(world->estimator.crowded.crowded);
+    assert_true(world->core.net.crowded);
+    assert_false(world->estimator.crowded.rails.carry);
+    assert_int_equal(world->estimator.version, 0);
 }
 
 static void a_sync_that_cannot_start_is_told(void **state)

@@ -71,12 +71,13 @@ static void test_path_rate(void **state)
 {
     enum { COUNT = 40 };
     static packet_t packets[COUNT];
+    uint64_t window_bytes = 0;
     side_t a, b;
 
     (void) state;
     side_open(&a);
     side_offer(&a);
-    assert_true(NULL == tp.ops->ep_path_rate || 0 == tp.ops->ep_path_rate(a.ep));
+    assert_true(NULL == tp.ops->ep_path_rate || 0 == tp.ops->ep_path_rate(a.ep, &window_bytes));
     side_close(&a);
     pair_open(&a, &b);
     for (uint32_t i = 0; i < COUNT; ++i) {
@@ -87,10 +88,9 @@ static void test_path_rate(void **state)
         packet_wait(&packets[i], &a);
     }
     if (is_tcp()) {
-        /* bytes per second of the loopback device */
-        assert_in_range(tp.ops->ep_path_rate(a.ep), 1000000, UINT64_C(1000000000000));
+        assert_true(tp.ops->ep_path_rate(a.ep, &window_bytes) > 1000000 && window_bytes > 1000);
     } else {
-        assert_true(NULL == tp.ops->ep_path_rate || 0 == tp.ops->ep_path_rate(a.ep));
+        assert_true(NULL == tp.ops->ep_path_rate || 0 == tp.ops->ep_path_rate(a.ep, &window_bytes));
     }
     pair_close(&a, &b);
 }

@@ -108,19 +108,6 @@ static void quickest_packet_fades(void **state)
     stub_net_destroy(stub);
 }
 
-/* The next 128 KiB of the first lane were acknowledged, and the kernels tell this of its path.
- * @return what is thought of it. */
-static uint64_t path_tells(stub_net_t *stub, uint64_t bytes_per_s, uint64_t after_ns)
-{
-    r2_lane_t *lane = &stub->link->lanes[0];
-
-    stub->path_bytes_per_s = bytes_per_s;
-    stub->net.now_ns += after_ns;
-    r2_delivery_acked(lane, 65535, 0);
-    r2_delivery_acked(lane, 65537, 0);
-    return r2_lane_path_rate(lane);
-}
-
 /* All that was acknowledged within one pass took no time by its clock: that is no rate. */
 static void no_time_is_no_rate(void **state)
 {
@@ -136,88 +123,6 @@ static void no_time_is_no_rate(void **state)
     r2_delivery_acked(lane, 1u << 20, 0);
     assert_int_equal(r2_lane_rate(lane), UINT64_C(2097152000));
     stub_net_destroy(stub);
-}
-
-/* The path is what it was at its slowest for ten seconds: a full bucket is let through at any rate.
- * Of a new connection nothing is thought before it was seen eight times. */
-static void slowest_path_counts(void **state)
-{
-    const uint64_t fast = 1000000000, slow = 10000000;
-    stub_net_t *stub = stub_net_create();
-    r2_lane_t *lane = &stub->link->lanes[0];
-
-    (void) state;
-    stub_lane_up(stub, 0);
-    for (int i = 0; i < 7; ++i) {
-        assert_int_equal(path_tells(stub, 3 * fast, 0), 0);
-    }
-    assert_int_equal(path_tells(stub, fast, 0), fast);
-    assert_int_equal(path_tells(stub, slow, 0), slow);
-    assert_int_equal(path_tells(stub, 2 * slow, R2_NS_PER_S), slow);
-    for (int i = 0; i < 6; ++i) {
-        assert_int_equal(path_tells(stub, fast, R2_NS_PER_S), slow);
-    }
-    assert_int_equal(path_tells(stub, fast, 3 * R2_NS_PER_S), slow);
-    assert_int_equal(path_tells(stub, fast, 1), 2 * slow); /* the least since */
-    for (int i = 0; i < 7; ++i) { /* a bucket that is full after a pause is no news */
-        assert_int_equal(path_tells(stub, fast, 11 * R2_NS_PER_S), 2 * slow);
-    }
-    assert_int_equal(path_tells(stub, fast, 0), fast);
-    stub->path_bytes_per_s = slow;
-    r2_delivery_acked(lane, 16384, 2 * R2_NS_PER_MS - 1);
-    assert_int_equal(r2_lane_path_rate(lane), fast);
-    lane->timing.min_rtt_ns = R2_NS_PER_MS;
-    r2_delivery_acked(lane, 1, 3 * R2_NS_PER_MS - 1);
-    assert_int_equal(r2_lane_path_rate(lane), fast);
-    r2_delivery_acked(lane, 1, 3 * R2_NS_PER_MS); /* late: it is asked at once */
-    assert_int_equal(r2_lane_path_rate(lane), slow);
-    assert_int_equal(path_tells(stub, 0, 0), 0); /* it tells no more */
-    assert_int_equal(path_tells(stub, fast, 11 * R2_NS_PER_S), 0);
-    stub_net_destroy(stub);
-}
-
-/* Who shares a core with others finds lanes slow whose path is not: chunks as short as they ask for
- * would take more turns. 250 us of the path, at most 64 KiB, and half that if lanes share it all.
- */
-static void chunks_are_no_shorter_than_the_path_is_quick(void **state)
-{
-    static const char data[LONGEST];
-    const struct {
-        uint64_t bytes, path_bytes_per_s;
-        uint32_t chunk_bytes;
-        enum { ALL, ONE_UNKNOWN, ONE_BEHIND, FILLING } how;
-    } rows[] = {{LONGEST, 1000000000, 8192, ONE_UNKNOWN}, {LONGEST, 1000000000, 8192, ONE_BEHIND},
-                {LONGEST, 1000000000, 8192, FILLING},     {LONGEST, 0, 8192, ALL},
-                {LONGEST, 12500000, 8192, ALL},           {LONGEST, 100000000, 24576, ALL},
-                {LONGEST, 200000000, 49152, ALL},         {LONGEST, 1000000000, 65536, ALL},
-                {LONGEST, 12500000000, 65536, ALL},       {32768, 1000000000, 32768, ALL},
-                {49152, 1000000000, 32768, ALL},          {32768, 12500000, 8192, ALL}};
-
-    (void) state;
-    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); ++row) {
-        stub_net_t *stub = stub_net_create();
-        r2_tx_message_t *message;
-        r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
-                               .data = data,
-                               .bytes = rows[row].bytes,
-                               .chunk_bytes = 8192,
-                               .message_p = &message,
-                               .done = sent};
-
-        for (uint32_t i = 0; i < stub->link->lane_count; ++i) {
-            stub_lane_up(stub, i);
-            stub->link->lanes[i].tx.load.bytes_per_s = 10000000;
-            if (i > 0 || ONE_UNKNOWN != rows[row].how) {
-                stub->link->lanes[i].conn->path.bytes_per_s = rows[row].path_bytes_per_s;
-            }
-        }
-        stub->link->lanes[0].tx.window_bytes -= ONE_BEHIND == rows[row].how ? 1 : 0;
-        args.filling = FILLING == rows[row].how;
-        assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
-        assert_int_equal(message->chunk_bytes, rows[row].chunk_bytes);
-        r2_link_withdraw(stub->link, 1);
-        stub_net_destroy(stub);
-    }
 }
 
 /* The lane has to be one that they may go by, and a chunk is no longer than it may be. */
@@ -478,8 +383,6 @@ int main(void)
         cmocka_unit_test(quickest_packets_count),
         cmocka_unit_test(quickest_packet_fades),
         cmocka_unit_test(no_time_is_no_rate),
-        cmocka_unit_test(slowest_path_counts),
-        cmocka_unit_test(chunks_are_no_shorter_than_the_path_is_quick),
         cmocka_unit_test(others_are_shared),
         cmocka_unit_test(what_is_under_way_is_weighed),
         cmocka_unit_test(streams_have_room),

@@ -196,8 +196,10 @@ typedef struct r2_tp_ops {
     /**
      * NULL: never known. Bytes per second that the path lately carried from kernel to kernel,
      * however rarely processes look; 0: not known.
+     * @param window_bytes_p so many the sending kernel lets be under way: if few, they are the
+     *                       limit, not the path.
      */
-    uint64_t (*ep_path_rate)(const r2_tp_ep_t *ep);
+    uint64_t (*ep_path_rate)(const r2_tp_ep_t *ep, uint64_t *window_bytes_p);
     /** NULL: never true. @return true: memory of GPUs may be sent: the NIC reads it by itself; and
      * granted, where there are puts. */
     bool (*ep_reads_gpus)(const r2_tp_ep_t *ep);
