@@ -64,6 +64,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/reduce_linear.c \
     r2core/plan/reduce_scatter_direct.c \
     r2core/plan/reduce_scatter_hierarchical.c \
+    r2core/plan/reduce_scatter_hosts.c \
     r2core/plan/registry.c \
     r2core/plan/ring.c \
     r2core/plan/ring.h \

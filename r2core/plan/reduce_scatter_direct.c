@@ -113,5 +113,6 @@ static r2_status_t r2_reduce_scatter_direct_build(const r2_plan_input_t *input,
 }
 
 const r2_algorithm_t r2_reduce_scatter_direct = {.name = "direct",
+                                                 .instead = R2_INSTEAD("direct"),
                                                  .build = r2_reduce_scatter_direct_build,
                                                  .shape = r2_cost_half_shape};

@@ -12,6 +12,7 @@ from mutants_link import MUTANTS_LINK
 from mutants_local import MUTANTS_LOCAL
 from mutants_oob import MUTANTS_OOB
 from mutants_put import MUTANTS_PUT
+from mutants_scatter import MUTANTS_SCATTER
 from mutants_send import MUTANTS_SEND
 from mutants_gpu import MUTANTS_GPU
 
@@ -23,7 +24,7 @@ TELL = ["test_sim_health", "rails_that_tell*"]
 CROWDED = ["test_sim_health", "plans_for_crowded*"]
 
 MUTANTS = MUTANTS_CROWDED + MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANTS_OOB + \
-    MUTANTS_PUT + MUTANTS_GPU + [
+    MUTANTS_PUT + MUTANTS_GPU + MUTANTS_SCATTER + [
     ("host-is-told-before-other-hosts", "plan/barrier_hosts.c",
      "        r2_barrier_tell(b, b->mates[i], TAG_DOWN, b->heard_count);",
      "        r2_barrier_tell(b, b->mates[i], TAG_DOWN, b->heard_count - 1);", HOSTS),

@@ -129,6 +129,7 @@ check-campaign: check-programs
 # Planted defects, each of which the simulator's tests must catch: make check-mutants [MUTANTS="NAME
 # ..."]
 EXTRA_DIST += tests/mutants/mutants.py tests/mutants/mutants_crowded.py \
+    tests/mutants/mutants_scatter.py \
     tests/mutants/mutants_link.py tests/mutants/mutants_oob.py \
     tests/mutants/mutants_gpu.py tests/mutants/mutants_local.py tests/mutants/mutants_put.py \
     tests/mutants/mutants_send.py \

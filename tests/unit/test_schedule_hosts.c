@@ -91,6 +91,8 @@ static void test_full_hosts(void **state)
                                {R2_COLL_ALLGATHER, "hierarchical"},
                                {R2_COLL_ALLGATHERV, "hierarchical"},
                                {R2_COLL_REDUCE, "hierarchical"},
+                               {R2_COLL_REDUCE_SCATTER, "hosts"},
+                               {R2_COLL_REDUCE_SCATTER_BLOCK, "hosts"},
                                {R2_COLL_REDUCE_SCATTER, "hierarchical"},
                                {R2_COLL_REDUCE_SCATTER_BLOCK, "hierarchical"}};
 
