@@ -357,7 +357,8 @@ static bool r2_reduce_scatter_hosts_pays(const r2_plan_input_t *input, uint64_t 
 
     return hosts.count > 1 && hosts.most > 1 &&
            hosts.most <= r2_threshold_reduce_scatter_hosts_ranks &&
-           total_bytes * (hosts.most - 1) <= r2_threshold_reduce_scatter_hosts_bytes;
+           total_bytes <= r2_threshold_reduce_scatter_hosts_bytes &&
+           total_bytes * (hosts.most - 1) <= r2_threshold_reduce_scatter_hosts_taken_bytes;
 }
 
 const r2_algorithm_t r2_reduce_scatter_hosts = {.name = "hosts",

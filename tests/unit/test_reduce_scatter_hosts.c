@@ -23,8 +23,9 @@
 
 enum { RANKS_MOST = 12 };
 
-/* Threshold: what the first rank of a host takes in. */
+/* Thresholds: the vector, and what the first rank of a host takes in. */
 static const uint64_t hosts_bytes = r2_threshold_reduce_scatter_hosts_bytes;
+static const uint64_t taken_bytes = r2_threshold_reduce_scatter_hosts_taken_bytes;
 
 /** Hosts of ranks: equally many or not, in blocks, in turn, and in no order. */
 static const struct {
@@ -203,21 +204,21 @@ static const char *chosen(r2_topology_t *topology, uint64_t count, bool commutat
     return name;
 }
 
-/** Up to a length of what the first rank of a host takes in, where hosts have several ranks. */
+/** Up to a length of the vector, and of what the first rank of a host takes in. */
 static void test_choice(void **state)
 {
     r2_topology_t topology;
 
     (void) state;
-    place(&topology, 5); /* 4 hosts x 2 ranks: it takes in one vector */
+    place(&topology, 5); /* 4 hosts x 2 ranks */
     assert_string_equal("hosts", chosen(&topology, 1, true));
     assert_string_equal("hosts", chosen(&topology, hosts_bytes / 64, true));
     assert_string_not_equal("hosts", chosen(&topology, hosts_bytes / 64 + 1, true));
     assert_string_equal("hosts", chosen(&topology, 1, false));
     r2_topology_fini(&topology);
-    place(&topology, 8); /* 3 x 4: three */
-    assert_string_equal("hosts", chosen(&topology, hosts_bytes / 3 / 96, true));
-    assert_string_not_equal("hosts", chosen(&topology, hosts_bytes / 3 / 96 + 1, true));
+    place(&topology, 8); /* 3 x 4 */
+    assert_string_equal("hosts", chosen(&topology, hosts_bytes / 96, true));
+    assert_string_not_equal("hosts", chosen(&topology, hosts_bytes / 96 + 1, true));
     r2_topology_fini(&topology);
     place(&topology, 4); /* in turn */
     assert_string_equal("hosts", chosen(&topology, 1, true));
@@ -234,8 +235,9 @@ static void test_choice(void **state)
         topology.host_of[r] = r / 17;
     }
     assert_string_equal("direct", chosen(&topology, 1, true));
-    topology.host_of[16] = 1;
-    assert_string_equal("hosts", chosen(&topology, 1, true));
+    topology.host_of[16] = 1; /* 16 and 2: it takes in 15 vectors */
+    assert_string_equal("hosts", chosen(&topology, taken_bytes / 15 / 144, true));
+    assert_string_not_equal("hosts", chosen(&topology, taken_bytes / 15 / 144 + 1, true));
     r2_topology_fini(&topology);
 }
 
