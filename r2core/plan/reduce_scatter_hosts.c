@@ -18,9 +18,7 @@
  *   rank 4   -> 3                                                          (4)
  *
  * A host sends each other one message, and who waits for its host waits without a system call.
- * Three hosts or more send still fewer if all give the first one what they have, which folds that
- * and sends each its part: short vectors go that way. Blocks of a host that do not follow one
- * another are brought together before they are sent.
+ * Blocks of a host that do not follow one another are brought together before they are sent.
  *
  * The order of reduction is that of host_fold.c, whoever folds: contributions of a host first,
  * x0 OP (x1 OP (x2 OP ..)), then hosts in the same way. It depends on which ranks are on which
@@ -41,7 +39,7 @@
 #include "plan/ops.h"
 #include "plan/thresholds.h"
 
-enum { TAG_UP, TAG_BETWEEN, TAG_PART, TAG_DOWN };
+enum { TAG_UP, TAG_BETWEEN, TAG_DOWN };
 
 /** Bytes that are held somewhere. */
 typedef struct held {
@@ -61,14 +59,6 @@ typedef struct through {
     uint32_t reader_count;
 } through_t;
 
-/** Three hosts or more send the first one fewer messages than one another. */
-static bool r2_through_pays_first(const r2_plan_input_t *input, uint64_t total_bytes)
-{
-    const uint64_t hosts = input->topology->host_count;
-
-    return 2 < hosts && total_bytes * (hosts - 1) <= r2_threshold_reduce_scatter_first_bytes;
-}
-
 static uint64_t r2_through_largest(const r2_plan_input_t *input)
 {
     uint64_t largest = NULL == input->counts ? input->count : 0;
@@ -79,15 +69,12 @@ static uint64_t r2_through_largest(const r2_plan_input_t *input)
     return largest * input->element_bytes;
 }
 
-/* The others' contributions, what the hosts send, at most all of it, and all blocks brought
- * together. */
+/* The others' contributions, what the hosts send, and all blocks brought together. */
 static uint64_t r2_reduce_scatter_hosts_scratch(const r2_plan_input_t *input)
 {
     const r2_bcast_hosts_t hosts = r2_bcast_hosts(input);
     const uint64_t total = r2_input_total_bytes(input);
-    const uint64_t of_host = r2_through_pays_first(input, total)
-                                 ? total
-                                 : r2_min(total, hosts.most * r2_through_largest(input));
+    const uint64_t of_host = r2_min(total, hosts.most * r2_through_largest(input));
 
     return (hosts.most - 1) * r2_round_up(total, R2_SLOT_ALIGN) +
            (hosts.count - 1) * r2_round_up(of_host, R2_SLOT_ALIGN) + total +
@@ -209,7 +196,7 @@ static held_t r2_through_part(through_t *t, const held_t *all, uint32_t host)
 }
 
 /** One message to each other host with its part, from the next one on around the circle. */
-static void r2_through_send(through_t *t, const held_t *all, uint32_t tag)
+static void r2_through_send(through_t *t, const held_t *all)
 {
     const uint32_t hosts = t->input->topology->host_count;
 
@@ -217,7 +204,7 @@ static void r2_through_send(through_t *t, const held_t *all, uint32_t tag)
         const uint32_t host = (t->host + step) % hosts;
         const held_t part = r2_through_part(t, all, host);
         const r2_msg_t msg = {.peer = r2_through_ranks(t, host)[0],
-                              .tag = tag,
+                              .tag = TAG_BETWEEN,
                               .bytes = r2_through_host_bytes(t, host)};
         const uint32_t sent = r2_add_send(t->schedule, msg, part.place, R2_AFTER(part.op));
 
@@ -251,27 +238,6 @@ static held_t r2_through_fold(through_t *t, held_t own, uint64_t bytes)
         r2_through_join(t, &acc, &other, bytes, hosts - 1 == h);
     }
     return acc;
-}
-
-/** All hosts send the first one what they have, and it sends each its part of the product.
- * @return this host's. */
-static held_t r2_through_first(through_t *t, const held_t *all)
-{
-    const uint64_t bytes = t->blocks.start[t->input->size];
-    const int32_t first = r2_through_ranks(t, 0)[0];
-    held_t product;
-
-    if (0 < t->host) {
-        t->readers[t->reader_count++] =
-            r2_add_send(t->schedule, (r2_msg_t){.peer = first, .tag = TAG_BETWEEN, .bytes = bytes},
-                        all->place, R2_AFTER(all->op));
-        return r2_through_take(
-            t,
-            (r2_msg_t){.peer = first, .tag = TAG_PART, .bytes = r2_through_host_bytes(t, t->host)});
-    }
-    product = r2_through_fold(t, *all, bytes);
-    r2_through_send(t, &product, TAG_PART);
-    return r2_through_part(t, &product, 0);
 }
 
 /** Each rank of this host gets its block. This one's may lie over its contribution. */
@@ -319,13 +285,9 @@ static void r2_through_add(through_t *t)
         return;
     }
     all = r2_through_fold_host(t);
-    if (r2_through_pays_first(t->input, t->blocks.start[t->input->size])) {
-        result = r2_through_first(t, &all);
-    } else {
-        r2_through_send(t, &all, TAG_BETWEEN);
-        result = r2_through_fold(t, r2_through_part(t, &all, t->host),
-                                 r2_through_host_bytes(t, t->host));
-    }
+    r2_through_send(t, &all);
+    result =
+        r2_through_fold(t, r2_through_part(t, &all, t->host), r2_through_host_bytes(t, t->host));
     r2_through_give(t, &result);
     t->schedule->scratch_bytes = t->used_bytes;
 }
