@@ -19,6 +19,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/allreduce_ring.c \
     r2core/plan/allreduce_weighted.c \
     r2core/plan/alltoall_bruck.c \
+    r2core/plan/alltoall_hosts.c \
     r2core/plan/barrier.c \
     r2core/plan/barrier_hosts.c \
     r2core/plan/barrier_linear.c \

@@ -18,6 +18,7 @@ from mutants_gpu import MUTANTS_GPU
 
 STAGED = ["test_exec_staged"]
 HOSTS = ["test_schedule_hosts"]
+FIRST = ["test_schedule_first"]
 ROWS = ["test_exec_rows"]
 OVERLAP = ["test_sim_gpu"]
 TELL = ["test_sim_health", "rails_that_tell*"]
@@ -30,6 +31,15 @@ MUTANTS = MUTANTS_CROWDED + MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANT
      "        r2_barrier_tell(b, b->mates[i], TAG_DOWN, b->heard_count - 1);", HOSTS),
     ("host-steps-wait-for-less", "plan/barrier_hosts.c",
      "                        own + news);", "                        news);", HOSTS),
+    ("blocks-come-before-theirs-were-read", "plan/alltoall_hosts.c",
+     "h->arrived[h->input->topology->host_of[other]], h->read[other]));",
+     "h->arrived[h->input->topology->host_of[other]]));", FIRST),
+    ("host-sends-before-its-last-rank-gave", "plan/alltoall_hosts.c",
+     "    for (uint32_t mate = 1; mate < h->mate_count; ++mate) {\n        h->ops[waits++]",
+     "    for (uint32_t mate = 1; mate + 1 < h->mate_count; ++mate) {\n        h->ops[waits++]",
+     FIRST),
+    ("packed-blocks-are-not-noted-as-read", "plan/alltoall_hosts.c",
+     "        r2_hosts_note(h, ranks + i, run, ops[packed++]);", "        ++packed;", FIRST),
     ("first-of-a-host-folds-backwards", "plan/allreduce_hosts.c",
      "    for (uint32_t i = count - 1; i >= 1; --i) {\n"
      "        const r2_msg_t msg = {.peer = mates[i],",

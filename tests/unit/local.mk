@@ -64,7 +64,7 @@ CHECKER_SOURCES = \
     tests/unit/schedule_cases.h
 check_PROGRAMS += tests/unit/test_schedule tests/unit/test_schedule_hosts \
     tests/unit/test_reduce_scatter_hosts \
-    tests/unit/test_schedule_mutants tests/unit/test_plan_golden
+    tests/unit/test_schedule_first tests/unit/test_schedule_mutants tests/unit/test_plan_golden
 tests_unit_test_schedule_SOURCES = tests/unit/test_schedule.c $(CHECKER_SOURCES)
 tests_unit_test_schedule_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_schedule_hosts_SOURCES = tests/unit/test_schedule_hosts.c $(CHECKER_SOURCES)
@@ -72,6 +72,9 @@ tests_unit_test_schedule_hosts_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_reduce_scatter_hosts_SOURCES = tests/unit/test_reduce_scatter_hosts.c \
     $(CHECKER_SOURCES)
 tests_unit_test_reduce_scatter_hosts_LDADD = $(R2_PLAN_TEST_LIBS)
+
+tests_unit_test_schedule_first_SOURCES = tests/unit/test_schedule_first.c $(CHECKER_SOURCES)
+tests_unit_test_schedule_first_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_schedule_mutants_SOURCES = tests/unit/test_schedule_mutants.c $(CHECKER_SOURCES)
 tests_unit_test_schedule_mutants_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_plan_golden_SOURCES = tests/unit/test_plan_golden.c

@@ -231,7 +231,7 @@ static void print_layouts(FILE *file)
     }
 }
 
-/** Vectors that go to each host once, or leave it once, where that spares messages. */
+/** What goes to each host once, or leaves it once, where that spares messages. */
 static void print_levels(FILE *file, size_t kind)
 {
     const struct {
@@ -282,7 +282,8 @@ static void print_plans(FILE *file)
     print_layouts(file);
     for (size_t k = 0; k < r2_array_count(kinds); ++k) {
         if (R2_COLL_BCAST == kinds[k].kind || R2_COLL_REDUCE == kinds[k].kind ||
-            R2_COLL_REDUCE_SCATTER_BLOCK == kinds[k].kind) {
+            R2_COLL_REDUCE_SCATTER_BLOCK == kinds[k].kind || R2_COLL_ALLTOALL == kinds[k].kind ||
+            R2_COLL_ALLGATHER == kinds[k].kind) {
             print_levels(file, k);
         }
     }

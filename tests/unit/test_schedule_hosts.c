@@ -94,7 +94,8 @@ static void test_full_hosts(void **state)
                                {R2_COLL_REDUCE_SCATTER, "hosts"},
                                {R2_COLL_REDUCE_SCATTER_BLOCK, "hosts"},
                                {R2_COLL_REDUCE_SCATTER, "hierarchical"},
-                               {R2_COLL_REDUCE_SCATTER_BLOCK, "hierarchical"}};
+                               {R2_COLL_REDUCE_SCATTER_BLOCK, "hierarchical"},
+                               {R2_COLL_ALLTOALL, "hosts"}};
 
     size_t case_count;
     const r2_case_t *cases = r2_cases(&case_count);
