@@ -99,8 +99,7 @@ static void r2_hosts_note(hosts_t *h, const int32_t *ranks, uint32_t count, uint
     }
 }
 
-/** Copies the blocks for some ranks one behind the other. @return number of ops that do, in `ops`.
- */
+/** Copies blocks for some ranks one behind the other. @return number of ops that do, in `ops`. */
 static uint32_t r2_hosts_pack(hosts_t *h, const int32_t *ranks, uint32_t count, uint64_t to,
                               uint32_t *ops)
 {

@@ -7,6 +7,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/allgather_bruck.c \
     r2core/plan/allgather_direct.c \
     r2core/plan/allgather_hierarchical.c \
+    r2core/plan/allgather_hosts.c \
     r2core/plan/allgather_ring.c \
     r2core/plan/allreduce_direct.c \
     r2core/plan/allreduce_doubling.c \

@@ -40,6 +40,11 @@ MUTANTS = MUTANTS_CROWDED + MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANT
      FIRST),
     ("packed-blocks-are-not-noted-as-read", "plan/alltoall_hosts.c",
      "        r2_hosts_note(h, ranks + i, run, ops[packed++]);", "        ++packed;", FIRST),
+    ("host-gets-blocks-that-have-not-come", "plan/allgather_hosts.c",
+     "msg, h->all, h->have, h->have_count);", "msg, h->all, h->have, h->have_count - 1);", FIRST),
+    ("own-block-is-replaced-while-it-is-read", "plan/allgather_hosts.c",
+     "const uint32_t read = input->in_place ? sent : R2_OP_NONE;",
+     "const uint32_t read = R2_OP_NONE;\n\n    (void) sent;", FIRST),
     ("first-of-a-host-folds-backwards", "plan/allreduce_hosts.c",
      "    for (uint32_t i = count - 1; i >= 1; --i) {\n"
      "        const r2_msg_t msg = {.peer = mates[i],",

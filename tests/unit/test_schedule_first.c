@@ -112,9 +112,41 @@ static void test_alltoall(void **state)
     }
 }
 
+/** Equal blocks, and unequal ones of which some are empty, in order and with gaps: hosts send to
+ * all others at once, or in steps. */
+static void test_allgather(void **state)
+{
+    const r2_case_t named[] = {{R2_COLL_ALLGATHER, "hosts"}, {R2_COLL_ALLGATHERV, "hosts"}};
+
+    (void) state;
+    for (size_t k = 0; k < 3 * r2_array_count(layouts); ++k) {
+        const size_t layout = k / 3;
+        r2_plan_input_t input = r2_case_input(&named[0 < k % 3], layouts[layout].ranks, 7, 4);
+        r2_topology_t topology;
+        r2_uneven_t uneven;
+
+        layout_init(&topology, layout);
+        r2_case_uneven(&input, &uneven, 7, 2 == k % 3);
+        input.topology = &topology;
+        input.scratch_bytes = r2_algorithm_find(input.kind, "hosts")->scratch(&input);
+        assert_string_equal("hosts", r2_plan_choose(&input));
+        if (0 == k % 3) {
+            const uint32_t hosts = topology.host_count, messages = messages_of_firsts(&input);
+
+            assert_true(4 < hosts || hosts * (hosts - 1) == messages);
+            assert_true(4 >= hosts || 2 * hosts * r2_steps_below((int32_t) hosts) >= messages);
+        }
+        check_all_in_place(&input);
+        --input.scratch_bytes;
+        assert_string_equal("direct (the one asked for cannot run)", r2_plan_choose(&input));
+        r2_topology_fini(&topology);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alltoall)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alltoall),
+                                       cmocka_unit_test(test_allgather)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,9 @@ static void test_full_hosts(void **state)
                                {R2_COLL_REDUCE_SCATTER_BLOCK, "hosts"},
                                {R2_COLL_REDUCE_SCATTER, "hierarchical"},
                                {R2_COLL_REDUCE_SCATTER_BLOCK, "hierarchical"},
-                               {R2_COLL_ALLTOALL, "hosts"}};
+                               {R2_COLL_ALLTOALL, "hosts"},
+                               {R2_COLL_ALLGATHER, "hosts"},
+                               {R2_COLL_ALLGATHERV, "hosts"}};
 
     size_t case_count;
     const r2_case_t *cases = r2_cases(&case_count);
