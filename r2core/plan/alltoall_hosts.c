@@ -115,8 +115,7 @@ static uint32_t r2_hosts_pack(hosts_t *h, const int32_t *ranks, uint32_t count, 
     return packed;
 }
 
-/** Lists in `ops` what reads the blocks that those from some ranks replace. @return their number.
- */
+/** Lists in `ops` what reads the blocks that those from some ranks replace. @return how many. */
 static uint32_t r2_hosts_replaced(const hosts_t *h, const int32_t *ranks, uint32_t count)
 {
     uint32_t waits = 0;
