@@ -18,11 +18,11 @@
 #include "plan/thresholds.h"
 
 /*
- * Ranks are crowded where rank 0's thread has to wait for a processor for 1/4 of the time for which
- * it could use one, and not where it is less than 1/8. Windows with little of that time in them say
- * nothing. So many windows in a row. Plans for crowded ranks that gain let ranks wait less, as
- * cores that are free do: so that they are not crowded takes four times as many each time, and the
- * last change is that they are.
+ * Ranks are crowded where a thread, for plans rank 0's, has to wait for a processor for 1/4 of the
+ * time for which it could use one, and not where it is less than 1/8. Windows with little of that
+ * time in them say nothing. So many windows in a row. Plans for crowded ranks that gain let ranks
+ * wait less, as cores that are free do: so that they are not crowded takes four times as many each
+ * time, and the last change is that they are.
  */
 #define R2_CROWDED_PART      4u
 #define R2_UNCROWDED_PART    8u
@@ -93,6 +93,20 @@ static void r2_crowded_change(r2_crowded_t *crowded)
     }
 }
 
+/* What is not tried as plans are follows what is seen, both ways. */
+static void r2_crowded_sees(r2_crowded_t *crowded, int says)
+{
+    if (0 != says) {
+        crowded->cores.against =
+            says == (crowded->cores.waits ? -1 : 1) ? crowded->cores.against + 1 : 0;
+    }
+    if (crowded->cores.against >=
+        (crowded->cores.waits ? R2_UNCROWDED_WINDOWS : R2_CROWDED_WINDOWS)) {
+        crowded->cores.waits = !crowded->cores.waits;
+        crowded->cores.against = 0;
+    }
+}
+
 void r2_crowded_look_at_cores(r2_crowded_t *crowded, const r2_cpu_time_t *now)
 {
     const int says = r2_crowded_window(crowded, now);
@@ -103,6 +117,7 @@ void r2_crowded_look_at_cores(r2_crowded_t *crowded, const r2_cpu_time_t *now)
     if (crowded->cores.windows >= needed && crowded->changes < R2_CROWDED_CHANGES) {
         r2_crowded_change(crowded);
     }
+    r2_crowded_sees(crowded, says);
 }
 
 void r2_crowded_look_at_rails(r2_crowded_t *crowded, const r2_crowded_rails_t *now)

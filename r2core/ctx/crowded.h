@@ -36,13 +36,16 @@ typedef struct r2_crowded_trial {
     uint64_t took_ns;  /* they, before */
 } r2_crowded_trial_t;
 
-/** As rank 0 sees it. Zeros: nothing is known, they are not crowded. */
+/** As a process sees it; plans are by what rank 0 sees. Zeros: nothing is known, they are not
+ * crowded. */
 typedef struct r2_crowded {
     bool crowded;
     uint32_t changes;
     struct {                /* of the processors */
         r2_cpu_time_t from; /* where the window under way began */
         uint32_t windows;   /* in a row that tell another thing than what is known */
+        bool waits;         /* this process waits for them now, whatever plans it has */
+        uint32_t against;   /* windows that tell another thing; those that tell none are between */
     } cores;
     struct {                          /* of the rails of rank 0's host */
         uint64_t from_ns, from_bytes; /* where the window under way began; 0: none is */

@@ -193,7 +193,7 @@ static void r2_estimator_look_at_cores(r2_estimator_t *estimator)
         return;
     }
     r2_crowded_look_at_cores(&estimator->crowded, &now);
-    net->crowded = estimator->crowded.crowded;
+    net->crowded = estimator->crowded.cores.waits;
     if (!r2_estimator_leads(estimator) || 0 != estimator->given.crowded) {
         return;
     }

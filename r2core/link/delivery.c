@@ -30,7 +30,7 @@
  * A path is quick while most looks say so. One that does counts one; one that does not counts
  * eight, since a shaper's bucket lets much through at any rate, and is not the end of it: a peer
  * that had no processor looks like a slow path at times. While the kernel's window is short, as at
- * first, that always is so.
+ * first, that always is so: slow looks count one, and quick ones nothing.
  */
 #define R2_QUICK_BYTES_PER_S  800000000u
 #define R2_QUICK_WINDOW_BYTES 65536u
@@ -78,11 +78,13 @@ static void r2_delivery_path_least(r2_path_rate_t *path, uint64_t bytes_per_s, u
     }
 }
 
-static void r2_delivery_path_quick(r2_lane_conn_t *conn, uint64_t bytes_per_s)
+static void r2_delivery_path_quick(r2_lane_conn_t *conn, uint64_t bytes_per_s, bool has_window)
 {
-    conn->quick = bytes_per_s >= R2_QUICK_BYTES_PER_S
-                      ? r2_min(conn->quick + 1, R2_QUICK_MOST)
-                      : conn->quick - r2_min(conn->quick, R2_QUICK_SLOW);
+    if (bytes_per_s < R2_QUICK_BYTES_PER_S) {
+        conn->quick -= r2_min(conn->quick, has_window ? R2_QUICK_SLOW : 1u);
+    } else if (has_window) {
+        conn->quick = r2_min(conn->quick + 1, R2_QUICK_MOST);
+    }
 }
 
 bool r2_lane_path_is_quick(const r2_lane_t *lane)
@@ -117,9 +119,7 @@ static void r2_delivery_path(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns)
         return;
     }
     r2_delivery_path_least(&conn->path, bytes_per_s, lane->link->net->now_ns);
-    if (window_bytes >= R2_QUICK_WINDOW_BYTES) {
-        r2_delivery_path_quick(conn, bytes_per_s);
-    }
+    r2_delivery_path_quick(conn, bytes_per_s, window_bytes >= R2_QUICK_WINDOW_BYTES);
 }
 
 void r2_delivery_acked(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns)

@@ -31,7 +31,8 @@
 #define R2_WHOLE_PATH_BYTES 32768u
 /* Where this process waits for processors, and all paths are quick, messages of so many bytes go
  * whole, and longer ones are cut into such: each lane that shares one takes a turn of two
- * processes, and no lane is what they wait for. */
+ * processes, and no lane is what they wait for. Less where no chunk may be that long
+ * (chunk_most_bytes). */
 #define R2_CHUNK_CROWDED_BYTES 262144u
 /* So many chunks fit into the window of a lane that is slower than R2_PACED_BYTES_PER_S: with one
  * of them under way it would stand still while an acknowledgement waits behind the peer's data.

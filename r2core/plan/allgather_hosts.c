@@ -35,6 +35,7 @@
 #include "plan/by_host.h"
 #include "plan/layout.h"
 #include "plan/ops.h"
+#include "plan/order.h"
 #include "plan/thresholds.h"
 
 enum { TAG_UP = 0, TAG_DOWN = 1, TAG_STEP = 2 };
@@ -272,15 +273,16 @@ static bool r2_allgather_hosts_fits(const r2_plan_input_t *input)
             r2_input_total_bytes(input) <= input->message_max_bytes);
 }
 
-/* It pays by the messages that hosts are spared: where most have one rank those have none less. */
+/* Of many hosts only what takes several steps between them anyway, and where pairs of hosts share
+ * no rail a ring goes round them. */
 static bool r2_allgather_hosts_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     const r2_bcast_hosts_t hosts = r2_bcast_hosts(input);
-    const uint64_t ranks = (uint64_t) input->size, most = hosts.most;
 
-    return ranks >= 2 * (uint64_t) hosts.count && most <= r2_threshold_allreduce_hosts_ranks &&
-           most * (ranks - most) >= r2_threshold_alltoall_hosts_spared + hosts.count - 1 &&
-           total_bytes * (most - 1) <= r2_threshold_allgather_hosts_bytes;
+    return r2_first_ranks_pay(input) && !r2_order_reaches_more(input->topology) &&
+           (hosts.count <= r2_threshold_allgather_bruck_ranks ||
+            r2_is_short(input, total_bytes, 0, r2_threshold_allgather_bruck_block_bytes)) &&
+           total_bytes * (hosts.most - 1) <= r2_threshold_allgather_hosts_bytes;
 }
 
 const r2_algorithm_t r2_allgather_hosts = {.name = "hosts",

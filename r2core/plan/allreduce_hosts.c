@@ -125,7 +125,7 @@ static bool r2_allreduce_hosts_pays(const r2_plan_input_t *input, uint64_t total
         return false;
     }
     hosts = r2_bcast_hosts(input);
-    return hosts.count > 1 && hosts.most > 1 && hosts.most <= r2_threshold_allreduce_hosts_ranks &&
+    return hosts.count > 1 && hosts.most > 1 && hosts.most <= r2_threshold_hosts_ranks &&
            total_bytes * (hosts.most - 1) <= r2_threshold_allreduce_hosts_bytes;
 }
 

@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "plan/bcast_levels.h"
 #include "plan/by_host.h"
 #include "plan/ops.h"
 #include "plan/thresholds.h"
@@ -376,6 +377,20 @@ static uint64_t r2_hosts_pairs(const r2_plan_input_t *input)
     return R2_OK == r2_topology_placement(input->topology, &placement) ? placement.pairs : 0;
 }
 
+/** What the two hosts with most ranks send each other, or a rank its host's first one. */
+static uint64_t r2_hosts_longest(const hosts_t *h)
+{
+    uint64_t most = 0, second = 0;
+
+    for (uint32_t g = 0; g < h->count; ++g) {
+        const uint64_t ranks = r2_by_host_count(&h->by, g);
+
+        second = r2_max(second, r2_min(ranks, most));
+        most = r2_max(most, ranks);
+    }
+    return r2_max(most * second, (uint64_t) h->input->size) * h->block_bytes;
+}
+
 static r2_status_t r2_alltoall_hosts_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     hosts_t h = {.input = input,
@@ -385,7 +400,7 @@ static r2_status_t r2_alltoall_hosts_build(const r2_plan_input_t *input, r2_sche
     const r2_status_t status = r2_hosts_init(&h);
 
     if (R2_OK == status) {
-        r2_plan_note_message(schedule, r2_input_total_bytes(input));
+        r2_plan_note_message(schedule, r2_hosts_longest(&h));
         r2_hosts_add(&h);
         schedule->scratch_bytes = h.top;
     }
@@ -402,7 +417,7 @@ static uint64_t r2_alltoall_hosts_scratch(const r2_plan_input_t *input)
                       : (4 * pairs + (uint64_t) input->size) * input->count * input->element_bytes;
 }
 
-/** Hosts that exchange blocks, of which all those for a host fit a message. */
+/** Several hosts; all that a rank has fits a message: what is longer lies in staging memory. */
 static bool r2_alltoall_hosts_fits(const r2_plan_input_t *input)
 {
     return NULL != input->topology && input->topology->host_count > 1 &&
@@ -410,13 +425,13 @@ static bool r2_alltoall_hosts_fits(const r2_plan_input_t *input)
             r2_input_total_bytes(input) <= input->message_max_bytes);
 }
 
-/* It pays by the messages that hosts are spared: where most have one rank those have none less. */
+/* Of more hosts Bruck's algorithm takes fewer steps. */
 static bool r2_alltoall_hosts_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     const uint64_t pairs = r2_alltoall_hosts_fits(input) ? r2_hosts_pairs(input) : 0;
 
-    return 0 < pairs && (uint32_t) input->size >= 2 * input->topology->host_count &&
-           pairs >= r2_threshold_alltoall_hosts_spared + input->topology->host_count - 1 &&
+    return 0 < pairs && r2_first_ranks_pay(input) &&
+           input->topology->host_count <= r2_threshold_alltoall_bruck_ranks &&
            pairs <= r2_threshold_alltoall_hosts_blocks &&
            pairs * (total_bytes / (uint64_t) input->size) <= r2_threshold_alltoall_hosts_bytes;
 }

@@ -48,6 +48,16 @@ r2_bcast_hosts_t r2_bcast_hosts(const r2_plan_input_t *input)
     return (r2_bcast_hosts_t){.count = topology->host_count, .most = (uint32_t) placement.most};
 }
 
+bool r2_first_ranks_pay(const r2_plan_input_t *input)
+{
+    const r2_bcast_hosts_t hosts = r2_bcast_hosts(input);
+    const uint64_t ranks = (uint64_t) input->size, most = hosts.most;
+
+    return hosts.count > 1 && ranks >= 2 * (uint64_t) hosts.count &&
+           most <= r2_threshold_hosts_ranks &&
+           most * (ranks - most) >= r2_threshold_hosts_spared + hosts.count - 1;
+}
+
 static uint32_t r2_levels_host_of(const levels_t *levels, const r2_plan_input_t *input,
                                   int32_t rank)
 {

@@ -43,6 +43,12 @@ bool r2_crowded_pays(const r2_plan_input_t *input, uint64_t total_bytes, uint64_
  */
 bool r2_linear_pays(const r2_plan_input_t *input, uint64_t total_bytes, uint64_t messages);
 
+/**
+ * What all ranks would send one another goes through the first ranks of hosts: true if that spares
+ * a host messages enough, and most hosts have some to spare.
+ */
+bool r2_first_ranks_pay(const r2_plan_input_t *input);
+
 /** Two levels spare the root's rails several messages, which pays for the step within hosts. */
 static inline bool r2_bcast_spares(r2_bcast_hosts_t hosts)
 {

@@ -317,9 +317,7 @@ static bool r2_reduce_scatter_hosts_pays(const r2_plan_input_t *input, uint64_t 
 {
     const r2_bcast_hosts_t hosts = r2_bcast_hosts(input);
 
-    return hosts.count > 1 && hosts.most > 1 &&
-           hosts.most <= r2_threshold_reduce_scatter_hosts_ranks &&
-           total_bytes <= r2_threshold_reduce_scatter_hosts_bytes &&
+    return r2_first_ranks_pay(input) && total_bytes <= r2_threshold_reduce_scatter_hosts_bytes &&
            total_bytes * (hosts.most - 1) <= r2_threshold_reduce_scatter_hosts_taken_bytes;
 }
 

@@ -303,6 +303,30 @@ static void crowds_are_believed_after_a_while(void **state)
     assert_int_equal(cost->crowded, 0); /* rails are the limit */
 }
 
+/* Whether this process waits for processors is no plan, and follows what is seen, both ways. */
+static void waiting_for_processors_begins_and_ends(void **state)
+{
+    static const r2_clock_t clock = {.now_ns = t_now, .cpu_time = t_cores};
+    const uint64_t ms = R2_NS_PER_MS;
+
+    (void) state;
+    cores = (r2_cpu_time_t){.thread = 7};
+    world->core.clock = &clock;
+    pass_windows(1, 20 * ms, 30 * ms); /* tells where to count from */
+    for (int i = 0; i < 12; ++i) {
+        pass_windows(2, 20 * ms, 30 * ms);
+        pass_windows(1, 3 * ms, ms); /* says nothing, and breaks no row */
+        pass_windows(1, 20 * ms, 30 * ms);
+        assert_false(world->core.net.crowded);
+        pass_windows(1, 20 * ms, 30 * ms);
+        assert_true(world->core.net.crowded);
+        pass_windows(15, 45 * ms, 5 * ms);
+        assert_true(world->core.net.crowded);
+        pass_windows(1, 45 * ms, 5 * ms);
+        assert_false(world->core.net.crowded);
+    }
+}
+
 /* Calls end before there are plans of the job, and after there are: nothing of them is read. Who
  * waits for processors is known without them. */
 static void without_plans_nothing_is_asked(void **state)
@@ -426,6 +450,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_knows_more_has_a_sync_first, setup, teardown),
         cmocka_unit_test_setup_teardown(rates_of_fast_rails_are_exact, setup, teardown),
         cmocka_unit_test_setup_teardown(crowds_are_believed_after_a_while, setup, teardown),
+        cmocka_unit_test_setup_teardown(waiting_for_processors_begins_and_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(without_plans_nothing_is_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sync_that_cannot_start_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sync_that_fails_at_once_is_told, setup, teardown),

@@ -155,8 +155,12 @@ static void most_looks_make_a_path_quick(void **state)
         (void) looks_say(stub, 1, slow);
     }
     assert_true(looks_say(stub, 0, 0));
-    stub->path_window_bytes = 0;
-    assert_true(looks_say(stub, 5, slow));
+    assert_true(looks_say(stub, 100, fast));
+    stub->path_window_bytes = 0; /* it lost packets */
+    assert_true(looks_say(stub, 16, slow));
+    assert_false(looks_say(stub, 1, slow));
+    stub->path_window_bytes = 65536;
+    assert_true(looks_say(stub, 1, fast));
     assert_false(looks_say(stub, 1, 0)); /* it tells no more */
     stub_net_destroy(stub);
 }
