@@ -133,8 +133,8 @@ void r2_crowded_look_at_rails(r2_crowded_t *crowded, const r2_crowded_rails_t *n
         bytes_per_s = (uint64_t) ((unsigned __int128) (now->bytes - crowded->rails.from_bytes) *
                                   R2_NS_PER_S / span_ns);
     }
-    crowded->rails.carry = r2_max(r2_min(bytes_per_s, crowded->rails.before_bytes_per_s),
-                                  now->paths_bytes_per_s) > now->slow_bytes_per_s;
+    crowded->rails.carry =
+        r2_min(bytes_per_s, crowded->rails.before_bytes_per_s) > now->slow_bytes_per_s;
     crowded->rails.before_bytes_per_s = bytes_per_s;
     crowded->rails.from_ns = now->now_ns;
     crowded->rails.from_bytes = now->bytes;

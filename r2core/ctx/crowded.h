@@ -50,7 +50,7 @@ typedef struct r2_crowded {
     struct {                          /* of the rails of rank 0's host */
         uint64_t from_ns, from_bytes; /* where the window under way began; 0: none is */
         uint64_t before_bytes_per_s;  /* of the window before */
-        bool carry; /* two in a row had what slow ones cannot have, or paths are that quick */
+        bool carry;                   /* two in a row had what slow ones cannot have */
     } rails;
     r2_crowded_trial_t trials[R2_CROWDED_TRIALS]; /* by bit of what is told */
     r2_crowded_call_t calls[R2_CROWDED_CALLS];
@@ -62,9 +62,8 @@ void r2_crowded_look_at_cores(r2_crowded_t *crowded, const r2_cpu_time_t *now);
 /** What is seen of rank 0's rails, all together. */
 typedef struct r2_crowded_rails {
     uint64_t now_ns;
-    uint64_t bytes;             /* so far both ways, for all ranks of the host */
-    uint64_t paths_bytes_per_s; /* what their paths carry one way; 0: not known */
-    uint64_t slow_bytes_per_s;  /* what rails that give far less than they tell carry one way */
+    uint64_t bytes;            /* so far both ways, for all ranks of the host */
+    uint64_t slow_bytes_per_s; /* what rails that give far less than they tell carry one way */
 } r2_crowded_rails_t;
 /** One more look at the rails, at the same times. */
 void r2_crowded_look_at_rails(r2_crowded_t *crowded, const r2_crowded_rails_t *now);

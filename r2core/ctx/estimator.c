@@ -166,22 +166,6 @@ static uint64_t r2_estimator_slow_bytes_per_s(const r2_estimator_t *estimator)
     return all * 1000000 / R2_COST_SLOW;
 }
 
-/* What the paths of its rails carry; asked only where it may decide, since it looks at all
- * lanes. */
-static uint64_t r2_estimator_paths_bytes_per_s(const r2_estimator_t *estimator)
-{
-    const r2_net_t *net = &estimator->core->net;
-    uint64_t paths[R2_RAILS_MAX];
-
-    if (!estimator->crowded.crowded || estimator->crowded.rails.carry) {
-        return 0;
-    }
-    for (uint32_t rail = 0; rail < net->rail_count; ++rail) {
-        paths[rail] = r2_net_path_rate(net, rail);
-    }
-    return r2_estimator_median(paths, net->rail_count) * net->rail_count;
-}
-
 /* Do ranks wait for processors, and do rails carry what they tell? */
 static void r2_estimator_look_at_cores(r2_estimator_t *estimator)
 {
@@ -202,7 +186,6 @@ static void r2_estimator_look_at_cores(r2_estimator_t *estimator)
     }
     rails.bytes *= r2_estimator_sharers(estimator);
     rails.slow_bytes_per_s = r2_estimator_slow_bytes_per_s(estimator);
-    rails.paths_bytes_per_s = r2_estimator_paths_bytes_per_s(estimator);
     r2_crowded_look_at_rails(&estimator->crowded, &rails);
 }
 

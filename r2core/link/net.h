@@ -303,9 +303,6 @@ bool r2_net_catches_up(r2_net_t *net);
 bool r2_net_is_own_mute(const r2_net_t *net, uint32_t rail_idx);
 /** Least smoothed round trip over that rail of ours, to any peer on another host; 0: not known. */
 uint64_t r2_net_round_trip_ns(const r2_net_t *net, uint32_t rail_idx);
-/** What the quickest path over that rail of ours carries, bytes per second, as its transport tells
- * (r2_lane_path_rate()); 0: not known. */
-uint64_t r2_net_path_rate(const r2_net_t *net, uint32_t rail_idx);
 /**
  * Tells the detector once more how the lanes to all peers from a rank on are: some of it could not
  * be noted.

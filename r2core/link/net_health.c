@@ -256,32 +256,6 @@ uint64_t r2_net_round_trip_ns(const r2_net_t *net, uint32_t rail_idx)
     return least_ns;
 }
 
-static uint64_t r2_link_path_rate(const r2_link_t *link, uint32_t rail_idx)
-{
-    uint64_t bytes_per_s = 0;
-
-    for (uint32_t i = 0; !link->same_host && i < link->lane_count; ++i) {
-        const r2_lane_t *lane = &link->lanes[i];
-
-        if (lane->rail->idx == rail_idx && r2_lane_is_up(lane)) {
-            bytes_per_s = r2_max(bytes_per_s, r2_lane_path_rate(lane));
-        }
-    }
-    return bytes_per_s;
-}
-
-uint64_t r2_net_path_rate(const r2_net_t *net, uint32_t rail_idx)
-{
-    uint64_t bytes_per_s = 0;
-
-    for (uint32_t rank = 0; rank < net->size; ++rank) {
-        if (NULL != net->links[rank]) {
-            bytes_per_s = r2_max(bytes_per_s, r2_link_path_rate(net->links[rank], rail_idx));
-        }
-    }
-    return bytes_per_s;
-}
-
 void r2_net_peer_rail(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx, bool dead,
                       uint64_t retry_ns)
 {

@@ -20,8 +20,6 @@ MUTANTS_CROWDED = [
      ["test_crowded"]),
     ("full-queues-are-taken-for-fast-rails", "ctx/crowded.c",
      "r2_min(bytes_per_s, crowded->rails.before_bytes_per_s)", "bytes_per_s", ["test_crowded"]),
-    ("paths-tell-nothing-of-rails", "ctx/crowded.c",
-     "now->paths_bytes_per_s) >", "(uint64_t) 0) >", ["test_crowded"]),
     ("plans-that-gain-end-by-what-they-gain", "ctx/crowded.c",
      "R2_UNCROWDED_WINDOWS << crowded->changes", "R2_UNCROWDED_WINDOWS", ["test_agree"]),
     ("trials-end-with-the-crowd", "ctx/crowded.c",

@@ -49,24 +49,6 @@ static void rails_carry_for_two_windows(void **state)
     assert_false(carry(long_ones, 3, 80 * MS));
 }
 
-/* Where little is sent, what paths tell counts. */
-static void rails_carry_what_paths_tell(void **state)
-{
-    r2_crowded_rails_t now = {
-        .now_ns = MS, .paths_bytes_per_s = 1000000, .slow_bytes_per_s = 1000000};
-    r2_crowded_t crowded = {0};
-
-    (void) state;
-    r2_crowded_look_at_rails(&crowded, &now);
-    assert_false(crowded.rails.carry);
-    ++now.paths_bytes_per_s;
-    r2_crowded_look_at_rails(&crowded, &now);
-    assert_true(crowded.rails.carry);
-    now.paths_bytes_per_s = 0;
-    r2_crowded_look_at_rails(&crowded, &now);
-    assert_true(crowded.rails.carry);
-}
-
 /* Calls of 64 KiB; plans follow what is told at once. */
 static void calls(r2_crowded_t *crowded, uint32_t kind, uint64_t bytes, uint32_t count,
                   uint64_t before_ns, uint64_t with_ns)
@@ -243,7 +225,6 @@ int main(void)
         cmocka_unit_test(rails_carry_for_two_windows), cmocka_unit_test(what_gains_stays),
         cmocka_unit_test(what_loses_is_left),          cmocka_unit_test(trials_take_their_time),
         cmocka_unit_test(others_are_not_tried),        cmocka_unit_test(lengths_have_bits),
-        cmocka_unit_test(rails_carry_what_paths_tell),
         cmocka_unit_test(what_has_gained_is_not_lost_at_once),
         cmocka_unit_test(what_lost_is_tried_again),
         cmocka_unit_test(free_cores_are_no_measure),
