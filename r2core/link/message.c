@@ -142,6 +142,12 @@ static uint64_t r2_message_chunk_most(const r2_link_t *link, const r2_link_send_
                : r2_min((uint64_t) link->chunk_most_bytes, (uint64_t) R2_CHUNK_HELD_BYTES);
 }
 
+/* Few long chunks are better than many that go at once: processors are the limit, not the lane. */
+static bool r2_lane_saves_turns(const r2_lane_t *lane)
+{
+    return lane->link->net->crowded && r2_lane_path_is_quick(lane);
+}
+
 /*
  * What the path takes in next to no time, whatever the lane delivers: where processes share cores
  * that is what is given to it between two turns, and shorter chunks take more turns.
@@ -153,7 +159,7 @@ static uint64_t r2_lane_chunk_least(const r2_lane_t *lane)
         !r2_lane_is_sound(lane)) {
         return 0;
     }
-    if (lane->link->net->crowded && r2_lane_path_is_quick(lane)) {
+    if (r2_lane_saves_turns(lane)) {
         return R2_CHUNK_CROWDED_BYTES;
     }
     return r2_min(r2_lane_path_rate(lane) / (R2_NS_PER_S / R2_CHUNK_PATH_NS),
@@ -161,11 +167,10 @@ static uint64_t r2_lane_chunk_least(const r2_lane_t *lane)
 }
 
 /* If all lanes share the message. @param least_bytes what r2_lane_chunk_least() says else. */
-static uint64_t r2_chunk_least_shared(uint64_t least_bytes)
+static uint64_t r2_lane_shared_least(const r2_lane_t *lane, uint64_t least_bytes)
 {
-    return R2_CHUNK_CROWDED_BYTES == least_bytes
-               ? least_bytes
-               : r2_min(least_bytes, (uint64_t) R2_WHOLE_PATH_BYTES);
+    return r2_lane_saves_turns(lane) ? least_bytes
+                                     : r2_min(least_bytes, (uint64_t) R2_WHOLE_PATH_BYTES);
 }
 
 /* The longest chunk that a lane wants of a message of many. */
@@ -217,8 +222,8 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
             const uint64_t least_bytes = args->filling ? 0 : r2_lane_chunk_least(lane);
 
             chunk_bytes = r2_min(chunk_bytes, r2_max(r2_lane_chunk_bytes(lane), least_bytes));
-            whole_bytes = r2_min(
-                whole_bytes, r2_max(r2_link_whole_bytes(lane), r2_chunk_least_shared(least_bytes)));
+            whole_bytes = r2_min(whole_bytes, r2_max(r2_link_whole_bytes(lane),
+                                                     r2_lane_shared_least(lane, least_bytes)));
             ++lanes;
         }
     }

@@ -107,7 +107,7 @@ MUTANTS_SEND = [
      "lane->link->net->crowded && r2_lane_path_is_quick(lane)", "r2_lane_path_is_quick(lane)",
      PATH),
     ("crowded-messages-are-shared", "link/message.c",
-     "return R2_CHUNK_CROWDED_BYTES == least_bytes", "return 0 == least_bytes", PATH),
+     "return r2_lane_saves_turns(lane) ?", "return false ?", PATH),
     ("only-rank-0-knows-of-its-cores", "ctx/estimator.c",
      "    net->crowded = estimator->crowded.cores.waits;\n", "", ["test_agree"]),
 ]
