@@ -27,10 +27,12 @@
 #define R2_PATH_ASKED      8u /* times before it is thought to be quick */
 #define R2_PATH_LIFE_NS    (10 * R2_NS_PER_S)
 /*
- * A path is quick while most looks say so. One that does counts one; one that does not counts
- * eight, since a shaper's bucket lets much through at any rate, and is not the end of it: a peer
- * that had no processor looks like a slow path at times. While the kernel's window is short, as at
- * first, that always is so: slow looks count one, and quick ones nothing.
+ * A path is quick while most looks at those of its rail say so, and it was seen so itself: there
+ * are few looks at each, and a rail that is slow, or a bad path, is so for all, or for this one. A
+ * look that does counts one; one that does not counts eight, since a shaper's bucket lets much
+ * through at any rate, and is not the end of it: a peer that had no processor looks like a slow
+ * path at times. While the kernel's window is short, as at first, that always is so: slow looks
+ * count one, and quick ones nothing.
  */
 #define R2_QUICK_BYTES_PER_S  800000000u
 #define R2_QUICK_WINDOW_BYTES 65536u
@@ -78,18 +80,18 @@ static void r2_delivery_path_least(r2_path_rate_t *path, uint64_t bytes_per_s, u
     }
 }
 
-static void r2_delivery_path_quick(r2_lane_conn_t *conn, uint64_t bytes_per_s, bool has_window)
+/* A look at a path. @return what is thought of it then. @param quick what was before. */
+static uint32_t r2_delivery_path_quick(uint32_t quick, uint64_t bytes_per_s, bool has_window)
 {
     if (bytes_per_s < R2_QUICK_BYTES_PER_S) {
-        conn->quick -= r2_min(conn->quick, has_window ? R2_QUICK_SLOW : 1u);
-    } else if (has_window) {
-        conn->quick = r2_min(conn->quick + 1, R2_QUICK_MOST);
+        return quick - r2_min(quick, has_window ? R2_QUICK_SLOW : 1u);
     }
+    return has_window ? r2_min(quick + 1, R2_QUICK_MOST) : quick;
 }
 
 bool r2_lane_path_is_quick(const r2_lane_t *lane)
 {
-    return NULL != lane->conn && lane->conn->quick >= R2_QUICK_ENOUGH;
+    return NULL != lane->conn && lane->conn->quick > 0 && lane->rail->quick >= R2_QUICK_ENOUGH;
 }
 
 uint64_t r2_lane_path_rate(const r2_lane_t *lane)
@@ -103,6 +105,7 @@ static void r2_delivery_path(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns)
     const r2_tp_ops_t *ops = NULL == conn ? NULL : conn->worker->rail->tp->ops;
     const bool late = took_ns >= R2_PATH_LATE_NS + lane->timing.min_rtt_ns;
     uint64_t bytes_per_s, window_bytes = 0;
+    bool has_window;
 
     if (NULL == ops || NULL == ops->ep_path_rate) {
         return;
@@ -119,7 +122,9 @@ static void r2_delivery_path(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns)
         return;
     }
     r2_delivery_path_least(&conn->path, bytes_per_s, lane->link->net->now_ns);
-    r2_delivery_path_quick(conn, bytes_per_s, window_bytes >= R2_QUICK_WINDOW_BYTES);
+    has_window = window_bytes >= R2_QUICK_WINDOW_BYTES;
+    conn->quick = r2_delivery_path_quick(conn->quick, bytes_per_s, has_window);
+    lane->rail->quick = r2_delivery_path_quick(lane->rail->quick, bytes_per_s, has_window);
 }
 
 void r2_delivery_acked(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns)

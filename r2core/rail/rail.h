@@ -64,6 +64,7 @@ typedef struct r2_rail {
     uint64_t shut_ns;            /* known to be dead: lanes are not opened before, 0 = no such */
     uint64_t tx_bytes, rx_bytes; /* payload so far, everything that was sent again included */
     uint64_t under_way_bytes;    /* on all its lanes, not acknowledged yet */
+    uint32_t quick;              /* 0 to 32, more where most looks at its paths found them so */
     /* borrowed: gets the descriptors of all workers, data.ptr is the worker; -1: none */
     int epoll_fd;
     void *owner;         /* borrowed: for the callbacks' user */

@@ -23,17 +23,22 @@ static void sent(void *arg, r2_status_t status)
     (void) status;
 }
 
-/* The next 128 KiB of the first lane were acknowledged, and the kernels tell this of its path.
- * @return what is thought of it. */
-static uint64_t path_tells(stub_net_t *stub, uint64_t bytes_per_s, uint64_t after_ns)
+/* The next 128 KiB of a lane were acknowledged, and the kernels tell this of its path. @return what
+ * is thought of it. */
+static uint64_t path_of(stub_net_t *stub, uint32_t idx, uint64_t bytes_per_s, uint64_t after_ns)
 {
-    r2_lane_t *lane = &stub->link->lanes[0];
+    r2_lane_t *lane = &stub->link->lanes[idx];
 
     stub->path_bytes_per_s = bytes_per_s;
     stub->net.now_ns += after_ns;
     r2_delivery_acked(lane, 65535, 0);
     r2_delivery_acked(lane, 65537, 0);
     return r2_lane_path_rate(lane);
+}
+
+static uint64_t path_tells(stub_net_t *stub, uint64_t bytes_per_s, uint64_t after_ns)
+{
+    return path_of(stub, 0, bytes_per_s, after_ns);
 }
 
 /* The path is what it was at its slowest for ten seconds: a full bucket is let through at any rate.
@@ -165,6 +170,32 @@ static void most_looks_make_a_path_quick(void **state)
     stub_net_destroy(stub);
 }
 
+/* What is seen by one lane of a rail counts for the others, if they were seen so, too. */
+static void looks_count_for_the_rail(void **state)
+{
+    const uint64_t fast = 800000000, slow = fast - 1;
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lanes = stub->link->lanes;
+
+    (void) state;
+    stub->path_window_bytes = 65536;
+    stub_lane_up(stub, 0);
+    stub_lane_up(stub, 1);
+    lanes[1].rail = lanes[0].rail;
+    assert_true(looks_say(stub, 16, fast));
+    assert_false(r2_lane_path_is_quick(&lanes[1]));
+    (void) path_of(stub, 1, fast, 0);
+    assert_true(r2_lane_path_is_quick(&lanes[1]));
+    (void) looks_say(stub, 15, fast);
+    (void) path_of(stub, 1, slow, 0); /* its own peer is slow */
+    assert_false(r2_lane_path_is_quick(&lanes[1]));
+    assert_true(r2_lane_path_is_quick(&lanes[0]));
+    (void) path_of(stub, 1, slow, 0);
+    (void) path_of(stub, 1, slow, 0);
+    assert_false(r2_lane_path_is_quick(&lanes[0]));
+    stub_net_destroy(stub);
+}
+
 /* Bytes of the chunks of a message where this process waits for processors, and so many of its four
  * lanes are quick by most looks, though all are slow by what they deliver. */
 static uint32_t crowded_chunk_bytes(uint64_t bytes, bool crowded, uint32_t quick_lanes,
@@ -186,7 +217,8 @@ static uint32_t crowded_chunk_bytes(uint64_t bytes, bool crowded, uint32_t quick
     for (uint32_t i = 0; i < stub->link->lane_count; ++i) {
         stub_lane_up(stub, i);
         stub->link->lanes[i].tx.load.bytes_per_s = 10000000;
-        stub->link->lanes[i].conn->quick = i < quick_lanes ? 16 : 15;
+        stub->link->lanes[i].conn->quick = 1;
+        stub->link->lanes[i].rail->quick = i < quick_lanes ? 16 : 15;
     }
     assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
     chunk_bytes = message->chunk_bytes;
@@ -219,6 +251,7 @@ int main(void)
         cmocka_unit_test(slowest_path_counts),
         cmocka_unit_test(chunks_are_no_shorter_than_the_path_is_quick),
         cmocka_unit_test(most_looks_make_a_path_quick),
+        cmocka_unit_test(looks_count_for_the_rail),
         cmocka_unit_test(crowded_messages_take_few_turns),
     };
 
