@@ -14,7 +14,7 @@
 #include "r2/cost_params.h"
 
 #define R2_CROWDED_CALLS  16u /* calls that are remembered, of different kinds and lengths */
-#define R2_CROWDED_TRIALS 24u
+#define R2_CROWDED_TRIALS 32u
 
 /** Calls of one kind, size of communicator and length, again and again. */
 typedef struct r2_crowded_call {

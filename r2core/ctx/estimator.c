@@ -236,7 +236,7 @@ void r2_estimator_look(r2_estimator_t *estimator)
         ++estimator->version;
         r2_debug(&estimator->core->log,
                  "rails as seen: a step takes %u ns, rails give %u ppm of what is told of them; "
-                 "planned for ranks that wait for processors: %06x",
+                 "planned for ranks that wait for processors: %08x",
                  estimator->cost.alpha_ns, estimator->cost.rate_ppm, crowded);
         r2_observe_plan(estimator->core->observers, estimator->env, estimator->rank);
     }
@@ -280,7 +280,9 @@ static void r2_estimator_crowded_call(r2_estimator_t *estimator, const r2_schedu
         uint32_t shift;
     } kinds[] = {{R2_COLL_ALLREDUCE, R2_CROWDED_ALLREDUCE},
                  {R2_COLL_REDUCE, R2_CROWDED_REDUCE},
-                 {R2_COLL_BCAST, R2_CROWDED_BCAST}};
+                 {R2_COLL_BCAST, R2_CROWDED_BCAST},
+                 {R2_COLL_ALLGATHER, R2_CROWDED_ALLGATHER},
+                 {R2_COLL_ALLGATHERV, R2_CROWDED_ALLGATHER}};
     const uint32_t kind = schedule->digest & (((uint32_t) 1 << R2_DIGEST_KIND_BITS) - 1);
     const uint64_t took_ns = r2_now_ns(estimator->core->clock) - begun_ns;
     const r2_cost_params_t planned = {.crowded = schedule->crowded};

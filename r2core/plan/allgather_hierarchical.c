@@ -127,6 +127,17 @@ static void r2_levels_segment(const levels_t *l, uint32_t k)
     }
 }
 
+/** Where ranks wait for processors, each segment is a turn of two of them. */
+static uint64_t r2_levels_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes)
+{
+    const bool crowded =
+        !r2_cost_is_slow(&input->cost) &&
+        r2_cost_is_crowded(&input->cost, R2_CROWDED_ALLGATHER, r2_input_total_bytes(input));
+
+    return crowded ? r2_segment_bytes_crowded(input, largest_bytes)
+                   : r2_segment_bytes_passed_on(input, largest_bytes);
+}
+
 static r2_status_t r2_allgather_hierarchical_build(const r2_plan_input_t *input,
                                                    r2_schedule_t *schedule)
 {
@@ -136,7 +147,7 @@ static r2_status_t r2_allgather_hierarchical_build(const r2_plan_input_t *input,
     status = R2_OK == status ? r2_layout_blocks(&l.blocks, input) : status;
     if (R2_OK == status) {
         l.host = input->topology->host_of[input->rank];
-        l.segment_bytes = r2_segment_bytes_passed_on(input, l.blocks.largest_bytes);
+        l.segment_bytes = r2_levels_segment_bytes(input, l.blocks.largest_bytes);
         l.segments = r2_segment_count(l.blocks.largest_bytes, l.segment_bytes);
         r2_plan_note_message(schedule, l.segment_bytes);
         for (uint32_t k = 0; k < l.segments; ++k) {

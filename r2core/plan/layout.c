@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "plan/kinds.h"
+#include "plan/thresholds.h"
 #include "r2/topology.h"
 
 /*
@@ -234,6 +235,13 @@ uint64_t r2_segment_bytes_passed_on(const r2_plan_input_t *input, uint64_t large
     return r2_segment_bytes_from(input, largest_bytes, 1,
                                  r2_segment_least_bytes(input, largest_bytes) /
                                      R2_SEGMENTS_PASSED_ON);
+}
+
+uint64_t r2_segment_bytes_crowded(const r2_plan_input_t *input, uint64_t largest_bytes)
+{
+    return largest_bytes <= 2 * input->copy_max_bytes
+               ? r2_segment_bytes_passed_on(input, largest_bytes) /* halves are copied when sent */
+               : r2_segment_bytes_from(input, largest_bytes, 1, r2_threshold_crowded_segment_bytes);
 }
 
 uint64_t r2_segment_bytes_among(const r2_plan_input_t *input, uint64_t block_bytes,

@@ -95,6 +95,8 @@ uint64_t r2_segment_bytes_exchanged(const r2_plan_input_t *input, uint64_t large
 /** For blocks of bytes that those who get them pass on: a quarter of that, since the last segment
  * takes its time twice. */
 uint64_t r2_segment_bytes_passed_on(const r2_plan_input_t *input, uint64_t largest_bytes);
+/** For such blocks where ranks wait for processors: few messages count, not when they are there. */
+uint64_t r2_segment_bytes_crowded(const r2_plan_input_t *input, uint64_t largest_bytes);
 
 /**
  * Segment length of one of several blocks of unequal length: as many segments as the longest has,

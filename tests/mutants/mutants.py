@@ -18,6 +18,7 @@ from mutants_gpu import MUTANTS_GPU
 
 STAGED = ["test_exec_staged"]
 HOSTS = ["test_schedule_hosts"]
+CROWDS = ["test_schedule_crowded"]
 FIRST = ["test_schedule_first"]
 ROWS = ["test_exec_rows"]
 OVERLAP = ["test_sim_gpu"]
@@ -182,7 +183,7 @@ MUTANTS = MUTANTS_CROWDED + MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANT
      "    if (0 != estimator->given.crowded) {", ["test_agree"]),
     ("a-crowded-reduce-is-shared-out", "plan/reduce_hierarchical.c",
      "            if (whole) {", "            if (false) {",
-     ["test_schedule_hosts"]),
+     CROWDS),
     ("chunks-for-rdma-of-others-are-as-long-as-any", "link/link.c",
      " || r2_rails_have_rdma(&link->info)) {", ") {", ["test_sim_rdma"]),
     ("chunks-for-rdma-are-as-long-as-any", "link/link.c",
@@ -191,11 +192,18 @@ MUTANTS = MUTANTS_CROWDED + MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANT
      " && 1 == r2_bcast_hosts(input).most", "", HOSTS),
     ("crowded-ranks-of-slow-rails-go-through-one", "plan/bcast_levels.c",
      "           r2_slowest_mbytes_per_s(input) >= messages * r2_threshold_crowded_mbytes_per_s;",
-     "           true;", HOSTS),
+     "           true;", CROWDS),
     ("long-blocks-cross-to-each-rank-of-a-host", "plan/allgather_hierarchical.c",
      "           rate_mbytes_per_s <=\n", "           0 * rate_mbytes_per_s >\n", ["test_cost"]),
+    ("crowded-allgathers-go-in-pieces", "plan/allgather_hierarchical.c",
+     "    return crowded ?", "    return false ?", CROWDS),
+    ("allgathers-on-slow-rails-go-whole", "plan/allgather_hierarchical.c",
+     "        !r2_cost_is_slow(&input->cost) &&\n", "", CROWDS),
+    ("short-crowded-blocks-are-waited-for", "plan/layout.c",
+     "    return largest_bytes <= 2 * input->copy_max_bytes\n",
+     "    return false\n", CROWDS),
     ("a-crowded-host-folds-in-pieces", "plan/host_fold.c",
-     "        weights[b] = !whole", "        weights[b] = true", HOSTS),
+     "        weights[b] = !whole", "        weights[b] = true", CROWDS),
     ("a-reduce-in-place-loses-the-root-s-own", "plan/reduce_linear.c",
      "input->in_place && input->rank != input->size - 1;", "false;", ["test_schedule"]),
     ("a-linear-reduce-where-hosts-have-several-ranks", "plan/reduce_linear.c",

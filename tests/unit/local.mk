@@ -63,12 +63,15 @@ CHECKER_SOURCES = \
     tests/unit/schedule_cases.c \
     tests/unit/schedule_cases.h
 check_PROGRAMS += tests/unit/test_schedule tests/unit/test_schedule_hosts \
+    tests/unit/test_schedule_crowded \
     tests/unit/test_reduce_scatter_hosts \
     tests/unit/test_schedule_first tests/unit/test_schedule_mutants tests/unit/test_plan_golden
 tests_unit_test_schedule_SOURCES = tests/unit/test_schedule.c $(CHECKER_SOURCES)
 tests_unit_test_schedule_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_schedule_hosts_SOURCES = tests/unit/test_schedule_hosts.c $(CHECKER_SOURCES)
 tests_unit_test_schedule_hosts_LDADD = $(R2_PLAN_TEST_LIBS)
+tests_unit_test_schedule_crowded_SOURCES = tests/unit/test_schedule_crowded.c $(CHECKER_SOURCES)
+tests_unit_test_schedule_crowded_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_reduce_scatter_hosts_SOURCES = tests/unit/test_reduce_scatter_hosts.c \
     $(CHECKER_SOURCES)
 tests_unit_test_reduce_scatter_hosts_LDADD = $(R2_PLAN_TEST_LIBS)

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -50,6 +51,35 @@ r2_plan_input_t r2_case_input(const r2_case_t *one, int32_t size, uint64_t count
                              .chunk_min_bytes = 8,
                              .chunk_max_bytes = 131072,
                              .copy_max_bytes = 8192};
+}
+
+enum { PLACEMENT_MOST = 40 };
+
+static const struct {
+    int32_t ranks;
+    uint32_t hosts, host_of[PLACEMENT_MOST];
+} placements[R2_PLACEMENTS] = {
+    {4, 2, {0, 0, 1, 1}},
+    {6, 2, {0, 0, 0, 1, 1, 1}},
+    {6, 3, {0, 0, 0, 1, 1, 2}},
+    {6, 3, {0, 1, 2, 0, 1, 0}},
+    {5, 2, {0, 1, 1, 1, 1}},
+    {9, 4, {0, 0, 0, 1, 1, 2, 2, 2, 3}},
+    {9, 4, {0, 1, 2, 3, 0, 1, 2, 0, 2}},
+    {40, 2, {[20] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+    {19, 3, {[8] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2}}};
+
+int32_t r2_case_ranks(size_t placement)
+{
+    return placements[placement].ranks;
+}
+
+void r2_case_placement(r2_topology_t *topology, size_t placement)
+{
+    assert_int_equal(R2_OK, r2_topology_init(topology, placements[placement].hosts, 3,
+                                             placements[placement].ranks, 1000));
+    memcpy(topology->host_of, placements[placement].host_of,
+           (size_t) placements[placement].ranks * sizeof(*topology->host_of));
 }
 
 r2_status_t r2_case_plan(const r2_topology_t *topology, const r2_plan_input_t *input,

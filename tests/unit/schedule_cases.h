@@ -31,6 +31,13 @@ typedef struct r2_uneven {
 r2_plan_input_t r2_case_input(const r2_case_t *one, int32_t size, uint64_t count,
                               uint64_t element_bytes);
 
+/** Hosts of ranks: two on each, three on each, uneven, in blocks and not. */
+#define R2_PLACEMENTS 9u
+/** Ranks of a placement. */
+int32_t r2_case_ranks(size_t placement);
+/** A topology of healthy rails for it; fails the test that calls it. */
+void r2_case_placement(r2_topology_t *topology, size_t placement);
+
 /** The plan on a topology instead of input->topology. */
 r2_status_t r2_case_plan(const r2_topology_t *topology, const r2_plan_input_t *input,
                          r2_schedule_t *schedule_p);

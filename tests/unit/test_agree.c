@@ -235,16 +235,21 @@ static void pass_windows(uint32_t windows, uint64_t ran_ns, uint64_t waited_ns)
     }
 }
 
-/* Calls of one length, which took so long, from the newest plan on. */
-static void make_calls(uint32_t calls, uint64_t bytes, uint64_t took_ns)
+/* Calls of one kind and length, which took so long, from the newest plan on. */
+static void make_calls_of(r2_coll_kind_t kind, uint32_t calls, uint64_t bytes, uint64_t took_ns)
 {
-    const r2_schedule_t schedule = {.digest = R2_COLL_BCAST, .call_bytes = bytes};
+    const r2_schedule_t schedule = {.digest = kind, .call_bytes = bytes};
 
     for (uint32_t i = 0; i < calls; ++i) {
         world->core.net.now_ns += took_ns;
         r2_observe_called(world->core.observers, &schedule, RANKS,
                           world->core.net.now_ns - took_ns);
     }
+}
+
+static void make_calls(uint32_t calls, uint64_t bytes, uint64_t took_ns)
+{
+    make_calls_of(R2_COLL_BCAST, calls, bytes, took_ns);
 }
 
 /* Four windows in a row, then 32 of another kind; others break the row. What calls gain is told
@@ -301,6 +306,35 @@ static void crowds_are_believed_after_a_while(void **state)
     make_calls(1, 65536, ms / 10);
     pass_windows(1, 20 * ms, 30 * ms);
     assert_int_equal(cost->crowded, 0); /* rails are the limit */
+}
+
+/* The kinds of calls that have plans for it, and no others. */
+static void crowds_are_known_to_some_kinds(void **state)
+{
+    static const r2_clock_t clock = {.now_ns = t_now, .cpu_time = t_cores};
+    const uint64_t ms = R2_NS_PER_MS;
+    const struct {
+        r2_coll_kind_t kind;
+        uint32_t crowded;
+    } rows[] = {{R2_COLL_ALLTOALL, 0},
+                {R2_COLL_REDUCE, 1u << (R2_CROWDED_REDUCE + 7)},
+                {R2_COLL_ALLREDUCE, 1u << (R2_CROWDED_ALLREDUCE + 7)},
+                {R2_COLL_ALLGATHERV, 1u << (R2_CROWDED_ALLGATHER + 7)},
+                {R2_COLL_ALLGATHER, 1u << (R2_CROWDED_ALLGATHER + 6)}};
+    uint32_t told = 0;
+
+    (void) state;
+    cores = (r2_cpu_time_t){.thread = 7};
+    world->core.clock = &clock;
+    world->estimator.crowded.rails.carry = true;
+    pass_windows(5, 20 * ms, 30 * ms);
+    for (size_t row = 0; row < r2_array_count(rows); ++row) {
+        make_calls_of(rows[row].kind, 20, R2_COLL_ALLGATHER == rows[row].kind ? 524288 : 1048576,
+                      ms);
+        pass_windows(1, 20 * ms, 30 * ms);
+        told |= rows[row].crowded;
+        assert_int_equal(world->estimator.cost.crowded, told);
+    }
 }
 
 /* Whether this process waits for processors is no plan, and follows what is seen, both ways. */
@@ -450,6 +484,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_knows_more_has_a_sync_first, setup, teardown),
         cmocka_unit_test_setup_teardown(rates_of_fast_rails_are_exact, setup, teardown),
         cmocka_unit_test_setup_teardown(crowds_are_believed_after_a_while, setup, teardown),
+        cmocka_unit_test_setup_teardown(crowds_are_known_to_some_kinds, setup, teardown),
         cmocka_unit_test_setup_teardown(waiting_for_processors_begins_and_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(without_plans_nothing_is_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sync_that_cannot_start_is_told, setup, teardown),

@@ -33,10 +33,11 @@ typedef struct r2_cost_params {
 #define R2_CROWDED_ALLREDUCE 0u /* where its byte is: shift */
 #define R2_CROWDED_REDUCE    8u
 #define R2_CROWDED_BCAST     16u
+#define R2_CROWDED_ALLGATHER 24u /* allgatherv, too */
 #define R2_CROWDED_LEAST     13u
 #define R2_CROWDED_MOST      24u
 #define R2_CROWDED_LENGTHS   8u
-#define R2_CROWDED_ALL       UINT32_C(0xffffff)
+#define R2_CROWDED_ALL       UINT32_MAX
 
 /** The bit of a length; R2_CROWDED_LENGTHS: it is longer than any. */
 static inline uint32_t r2_cost_crowded_bit(uint64_t bytes)
