@@ -143,12 +143,14 @@ void r2_crowded_look_at_rails(r2_crowded_t *crowded, const r2_crowded_rails_t *n
 /* Where it is remembered. Another one's place may be taken, which then starts again. */
 static r2_crowded_call_t *r2_crowded_call(r2_crowded_t *crowded, const r2_crowded_call_t *is)
 {
-    const uint64_t hash = (is->bytes * 31 + (uint32_t) is->size) * 31 + is->kind;
+    const uint64_t hash = ((is->bytes * 31 + (uint32_t) is->size) * 31 + is->kind) * 31 + is->coll;
     r2_crowded_call_t *call =
         &crowded->calls[(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) % R2_CROWDED_CALLS];
 
-    if (call->kind != is->kind || call->size != is->size || call->bytes != is->bytes) {
-        *call = (r2_crowded_call_t){.kind = is->kind, .size = is->size, .bytes = is->bytes};
+    if (call->kind != is->kind || call->coll != is->coll || call->size != is->size ||
+        call->bytes != is->bytes) {
+        *call = (r2_crowded_call_t){
+            .kind = is->kind, .coll = is->coll, .size = is->size, .bytes = is->bytes};
     }
     return call;
 }

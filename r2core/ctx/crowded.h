@@ -19,6 +19,7 @@
 /** Calls of one kind, size of communicator and length, again and again. */
 typedef struct r2_crowded_call {
     uint32_t kind; /* R2_CROWDED_ALLREDUCE, .. */
+    uint32_t coll; /* r2_coll_kind_t: which of those that have plans together */
     int32_t size;
     uint64_t bytes;
     uint64_t before_ns; /* sum of what they took before they had plans for crowded ranks */

@@ -288,11 +288,14 @@ static void r2_estimator_crowded_call(r2_estimator_t *estimator, const r2_schedu
     const r2_cost_params_t planned = {.crowded = schedule->crowded};
 
     for (size_t i = 0; i < r2_array_count(kinds); ++i) {
-        const r2_crowded_call_t call = {
-            .kind = kinds[i].shift, .size = size, .bytes = schedule->call_bytes};
+        const r2_crowded_call_t call = {.kind = kinds[i].shift,
+                                        .coll = kind,
+                                        .size = size,
+                                        .bytes = schedule->call_bytes};
 
-        if ((uint32_t) kinds[i].kind == kind && call.bytes > R2_ESTIMATOR_CROWDED_BYTES &&
-            call.bytes <= r2_threshold_crowded_bytes) {
+        if ((uint32_t) kinds[i].kind == kind &&
+            (R2_CROWDED_ALLGATHER != kinds[i].shift || schedule->minds_crowds) &&
+            call.bytes > R2_ESTIMATOR_CROWDED_BYTES && call.bytes <= r2_threshold_crowded_bytes) {
             r2_crowded_called(&estimator->crowded, &call, took_ns, &planned);
         }
     }

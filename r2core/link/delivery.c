@@ -27,17 +27,17 @@
 #define R2_PATH_ASKED      8u /* times before it is thought to be quick */
 #define R2_PATH_LIFE_NS    (10 * R2_NS_PER_S)
 /*
- * A path is quick while most looks at those of its rail say so, and it was seen so itself: there
- * are few looks at each, and a rail that is slow, or a bad path, is so for all, or for this one. A
- * look that does counts one; one that does not counts eight, since a shaper's bucket lets much
- * through at any rate, and is not the end of it: a peer that had no processor looks like a slow
- * path at times. While the kernel's window is short, as at first, that always is so: slow looks
- * count one, and quick ones nothing.
+ * A path is quick while most looks at those of its rail say so, and its own do: there are few looks
+ * at each. One that says so counts one; one that does not counts eight, since a shaper's bucket
+ * lets much through at any rate, and is not the end of it: a peer that had no processor looks like
+ * a slow path at times. While the kernel's window is short, as at first, that always is so: slow
+ * looks count one, and quick ones nothing. A path that is slow as a rule says nothing of its rail.
  */
 #define R2_QUICK_BYTES_PER_S  800000000u
 #define R2_QUICK_WINDOW_BYTES 65536u
 #define R2_QUICK_SLOW         8u
 #define R2_QUICK_ENOUGH       16u
+#define R2_QUICK_OWN          4u
 #define R2_QUICK_MOST         32u
 
 void r2_delivery_sending(r2_lane_t *lane)
@@ -91,7 +91,8 @@ static uint32_t r2_delivery_path_quick(uint32_t quick, uint64_t bytes_per_s, boo
 
 bool r2_lane_path_is_quick(const r2_lane_t *lane)
 {
-    return NULL != lane->conn && lane->conn->quick > 0 && lane->rail->quick >= R2_QUICK_ENOUGH;
+    return NULL != lane->conn && lane->conn->quick >= R2_QUICK_OWN &&
+           lane->rail->quick >= R2_QUICK_ENOUGH;
 }
 
 uint64_t r2_lane_path_rate(const r2_lane_t *lane)
@@ -123,8 +124,11 @@ static void r2_delivery_path(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns)
     }
     r2_delivery_path_least(&conn->path, bytes_per_s, lane->link->net->now_ns);
     has_window = window_bytes >= R2_QUICK_WINDOW_BYTES;
+    /* else it is slow, and not its rail */
+    if (conn->quick > 0 || bytes_per_s >= R2_QUICK_BYTES_PER_S) {
+        lane->rail->quick = r2_delivery_path_quick(lane->rail->quick, bytes_per_s, has_window);
+    }
     conn->quick = r2_delivery_path_quick(conn->quick, bytes_per_s, has_window);
-    lane->rail->quick = r2_delivery_path_quick(lane->rail->quick, bytes_per_s, has_window);
 }
 
 void r2_delivery_acked(r2_lane_t *lane, uint64_t bytes, uint64_t took_ns)

@@ -127,15 +127,20 @@ static void r2_levels_segment(const levels_t *l, uint32_t k)
     }
 }
 
+/** Halves of blocks that are not long are copied when sent, and nobody waits for them. */
+static bool r2_levels_mind_crowds(const r2_plan_input_t *input, uint64_t largest_bytes)
+{
+    return !r2_cost_is_slow(&input->cost) && largest_bytes > 2 * input->copy_max_bytes;
+}
+
 /** Where ranks wait for processors, each segment is a turn of two of them. */
 static uint64_t r2_levels_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes)
 {
-    const bool crowded =
-        !r2_cost_is_slow(&input->cost) &&
-        r2_cost_is_crowded(&input->cost, R2_CROWDED_ALLGATHER, r2_input_total_bytes(input));
-
-    return crowded ? r2_segment_bytes_crowded(input, largest_bytes)
-                   : r2_segment_bytes_passed_on(input, largest_bytes);
+    return r2_levels_mind_crowds(input, largest_bytes) &&
+                   r2_cost_is_crowded(&input->cost, R2_CROWDED_ALLGATHER,
+                                      r2_input_total_bytes(input))
+               ? r2_segment_bytes_crowded(input, largest_bytes)
+               : r2_segment_bytes_passed_on(input, largest_bytes);
 }
 
 static r2_status_t r2_allgather_hierarchical_build(const r2_plan_input_t *input,
@@ -149,6 +154,7 @@ static r2_status_t r2_allgather_hierarchical_build(const r2_plan_input_t *input,
         l.host = input->topology->host_of[input->rank];
         l.segment_bytes = r2_levels_segment_bytes(input, l.blocks.largest_bytes);
         l.segments = r2_segment_count(l.blocks.largest_bytes, l.segment_bytes);
+        schedule->minds_crowds = r2_levels_mind_crowds(input, l.blocks.largest_bytes);
         r2_plan_note_message(schedule, l.segment_bytes);
         for (uint32_t k = 0; k < l.segments; ++k) {
             r2_levels_segment(&l, k);

@@ -239,9 +239,7 @@ uint64_t r2_segment_bytes_passed_on(const r2_plan_input_t *input, uint64_t large
 
 uint64_t r2_segment_bytes_crowded(const r2_plan_input_t *input, uint64_t largest_bytes)
 {
-    return largest_bytes <= 2 * input->copy_max_bytes
-               ? r2_segment_bytes_passed_on(input, largest_bytes) /* halves are copied when sent */
-               : r2_segment_bytes_from(input, largest_bytes, 1, r2_threshold_crowded_segment_bytes);
+    return r2_segment_bytes_from(input, largest_bytes, 1, r2_threshold_crowded_segment_bytes);
 }
 
 uint64_t r2_segment_bytes_among(const r2_plan_input_t *input, uint64_t block_bytes,

@@ -236,20 +236,19 @@ static void pass_windows(uint32_t windows, uint64_t ran_ns, uint64_t waited_ns)
 }
 
 /* Calls of one kind and length, which took so long, from the newest plan on. */
-static void make_calls_of(r2_coll_kind_t kind, uint32_t calls, uint64_t bytes, uint64_t took_ns)
+static void make_calls_of(const r2_schedule_t *schedule, uint32_t calls, uint64_t took_ns)
 {
-    const r2_schedule_t schedule = {.digest = kind, .call_bytes = bytes};
-
     for (uint32_t i = 0; i < calls; ++i) {
         world->core.net.now_ns += took_ns;
-        r2_observe_called(world->core.observers, &schedule, RANKS,
-                          world->core.net.now_ns - took_ns);
+        r2_observe_called(world->core.observers, schedule, RANKS, world->core.net.now_ns - took_ns);
     }
 }
 
 static void make_calls(uint32_t calls, uint64_t bytes, uint64_t took_ns)
 {
-    make_calls_of(R2_COLL_BCAST, calls, bytes, took_ns);
+    const r2_schedule_t schedule = {.digest = R2_COLL_BCAST, .call_bytes = bytes};
+
+    make_calls_of(&schedule, calls, took_ns);
 }
 
 /* Four windows in a row, then 32 of another kind; others break the row. What calls gain is told
@@ -313,14 +312,14 @@ static void crowds_are_known_to_some_kinds(void **state)
 {
     static const r2_clock_t clock = {.now_ns = t_now, .cpu_time = t_cores};
     const uint64_t ms = R2_NS_PER_MS;
-    const struct {
-        r2_coll_kind_t kind;
-        uint32_t crowded;
-    } rows[] = {{R2_COLL_ALLTOALL, 0},
-                {R2_COLL_REDUCE, 1u << (R2_CROWDED_REDUCE + 7)},
-                {R2_COLL_ALLREDUCE, 1u << (R2_CROWDED_ALLREDUCE + 7)},
-                {R2_COLL_ALLGATHERV, 1u << (R2_CROWDED_ALLGATHER + 7)},
-                {R2_COLL_ALLGATHER, 1u << (R2_CROWDED_ALLGATHER + 6)}};
+    const r2_schedule_t rows[] = {
+        {.digest = R2_COLL_ALLTOALL, .crowded = 0},
+        {.digest = R2_COLL_REDUCE, .crowded = 1u << (R2_CROWDED_REDUCE + 7)},
+        {.digest = R2_COLL_ALLREDUCE, .crowded = 1u << (R2_CROWDED_ALLREDUCE + 7)},
+        {.digest = R2_COLL_ALLGATHER, .crowded = 0}, /* it has one plan */
+        {.digest = R2_COLL_ALLGATHERV,
+         .crowded = 1u << (R2_CROWDED_ALLGATHER + 7),
+         .minds_crowds = true}};
     uint32_t told = 0;
 
     (void) state;
@@ -329,8 +328,11 @@ static void crowds_are_known_to_some_kinds(void **state)
     world->estimator.crowded.rails.carry = true;
     pass_windows(5, 20 * ms, 30 * ms);
     for (size_t row = 0; row < r2_array_count(rows); ++row) {
-        make_calls_of(rows[row].kind, 20, R2_COLL_ALLGATHER == rows[row].kind ? 524288 : 1048576,
-                      ms);
+        const r2_schedule_t calls = {.digest = rows[row].digest,
+                                     .call_bytes = 1048576,
+                                     .minds_crowds = rows[row].minds_crowds};
+
+        make_calls_of(&calls, 20, ms);
         pass_windows(1, 20 * ms, 30 * ms);
         told |= rows[row].crowded;
         assert_int_equal(world->estimator.cost.crowded, told);

@@ -183,16 +183,28 @@ static void looks_count_for_the_rail(void **state)
     stub_lane_up(stub, 1);
     lanes[1].rail = lanes[0].rail;
     assert_true(looks_say(stub, 16, fast));
-    assert_false(r2_lane_path_is_quick(&lanes[1]));
+    for (int i = 0; i < 3; ++i) {
+        (void) path_of(stub, 1, fast, 0);
+        assert_false(r2_lane_path_is_quick(&lanes[1]));
+    }
     (void) path_of(stub, 1, fast, 0);
     assert_true(r2_lane_path_is_quick(&lanes[1]));
-    (void) looks_say(stub, 15, fast);
-    (void) path_of(stub, 1, slow, 0); /* its own peer is slow */
-    assert_false(r2_lane_path_is_quick(&lanes[1]));
-    assert_true(r2_lane_path_is_quick(&lanes[0]));
+    (void) looks_say(stub, 12, fast);
+    for (int i = 0; i < 100; ++i) { /* its own peer is slow, though every other bucket is full */
+        (void) path_of(stub, 1, slow, 0);
+        assert_false(r2_lane_path_is_quick(&lanes[1]));
+        (void) path_of(stub, 1, fast, 0);
+        assert_false(r2_lane_path_is_quick(&lanes[1]));
+        assert_true(looks_say(stub, 8, fast));
+    }
     (void) path_of(stub, 1, slow, 0);
-    (void) path_of(stub, 1, slow, 0);
-    assert_false(r2_lane_path_is_quick(&lanes[0]));
+    (void) looks_say(stub, 8, fast);
+    for (int i = 0; i < 100; ++i) { /* and always slow: no news of the rail */
+        (void) path_of(stub, 1, slow, 0);
+        assert_true(r2_lane_path_is_quick(&lanes[0]));
+    }
+    assert_true(looks_say(stub, 2, slow));
+    assert_false(looks_say(stub, 1, slow));
     stub_net_destroy(stub);
 }
 
@@ -217,7 +229,7 @@ static uint32_t crowded_chunk_bytes(uint64_t bytes, bool crowded, uint32_t quick
     for (uint32_t i = 0; i < stub->link->lane_count; ++i) {
         stub_lane_up(stub, i);
         stub->link->lanes[i].tx.load.bytes_per_s = 10000000;
-        stub->link->lanes[i].conn->quick = 1;
+        stub->link->lanes[i].conn->quick = 4;
         stub->link->lanes[i].rail->quick = i < quick_lanes ? 16 : 15;
     }
     assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);

@@ -62,6 +62,9 @@ static void test_crowded_ranks_go_through_one(void **state)
                         chosen_where_crowded(R2_COLL_ALLREDUCE, 8192, 1250, 1));
     assert_string_equal("binomial", chosen_where_crowded(R2_COLL_REDUCE, 16384, 1250, 1));
     assert_string_equal("hierarchical", chosen_where_crowded(R2_COLL_ALLREDUCE, 1 << 20, 1250, 4));
+    for (uint64_t bytes = 16384; bytes <= 16 << 20; bytes *= 2) {
+        assert_string_not_equal("linear", chosen_where_crowded(R2_COLL_ALLREDUCE, bytes, 1250, 2));
+    }
 }
 
 /** Two levels where ranks are crowded: one rank of each host, and the first host folds all. */
@@ -183,12 +186,15 @@ static uint32_t allgather_messages(r2_plan_input_t *input)
  * where rails are not slow, and blocks of which halves are copied as ever. */
 static void test_crowded_allgathers_take_few_messages(void **state)
 {
-    const r2_case_t named = {R2_COLL_ALLGATHER, "hierarchical"};
+    const r2_case_t named = {R2_COLL_ALLGATHER, "hierarchical"},
+                    uneven = {R2_COLL_ALLGATHERV, "hierarchical"};
 
     (void) state;
     for (size_t k = 0; k < R2_PLACEMENTS; ++k) {
         r2_plan_input_t input = r2_case_input(&named, r2_case_ranks(k), 32768, 8);
         const uint32_t least = (uint32_t) (input.size * (input.size - 1));
+        const uint32_t own = 0xffu << R2_CROWDED_ALLGATHER;
+        r2_uneven_t counts;
         r2_topology_t topology;
         uint32_t usual;
 
@@ -197,16 +203,28 @@ static void test_crowded_allgathers_take_few_messages(void **state)
         input.copy_max_bytes = 8192;
         input.cost.rate_ppm = R2_PPM / R2_COST_SLOW - 1;
         usual = allgather_messages(&input);
-        input.cost.crowded = R2_CROWDED_ALL;
+        input.cost.crowded = own;
         assert_true(usual > least);
         assert_int_equal(allgather_messages(&input), usual);
         input.cost.rate_ppm = 0;
         assert_int_equal(allgather_messages(&input), least);
+        r2_case_check(&input, 0x5a5a96695a5a9669u);
         input.count = 32769;
         assert_int_equal(allgather_messages(&input), 2 * least);
         r2_case_check(&input, 0);
+        input.cost.crowded = ~own;
+        assert_true(allgather_messages(&input) > 2 * least);
+        input.cost.crowded = own;
         input.count = 2048;
         assert_true(allgather_messages(&input) > least);
+        input = r2_case_input(&uneven, input.size, 5000, 8);
+        input.topology = &topology;
+        input.cost.crowded = own;
+        input.message_max_bytes = 16384;
+        for (uint32_t displs = 0; displs < 2; ++displs) {
+            r2_case_uneven(&input, &counts, 5000, 0 != displs);
+            r2_case_check(&input, 0x5a5a96695a5a9669u);
+        }
         r2_topology_fini(&topology);
     }
 }

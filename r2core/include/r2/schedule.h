@@ -61,6 +61,7 @@ typedef struct r2_schedule {
     uint64_t chunk_bytes;  /* unit of striping for its messages */
     uint64_t call_bytes;   /* of all ranks' counts, as its kind adds them up */
     uint32_t crowded;      /* r2_cost_params_t that it was made from */
+    bool minds_crowds;     /* of an allgather: it is another one where ranks wait for processors */
     uint32_t digest;       /* equal on all ranks that made the same plan */
     const char *algorithm; /* static name, for the log */
     r2_status_t status;    /* first error while building (R2_ERR_NO_MEMORY) */
