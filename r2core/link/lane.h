@@ -86,7 +86,7 @@ typedef struct r2_lane_conn {
     uint32_t unsequenced;        /* unsequenced packets that the transport holds */
     uint64_t domain;             /* the peer's: of its keys those that are for this connection */
     r2_path_rate_t path;         /* of this connection: a new one has to be seen anew */
-    uint32_t quick;              /* 0 to 32, more where most looks found it so; and its rail's */
+    uint32_t quick;              /* 0 to 32, as of its rail: of the looks at this path */
     uint64_t direct_bytes;       /* being read and written by NICs (direct.h) */
 } r2_lane_conn_t;
 

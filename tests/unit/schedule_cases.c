@@ -82,6 +82,18 @@ void r2_case_placement(r2_topology_t *topology, size_t placement)
            (size_t) placements[placement].ranks * sizeof(*topology->host_of));
 }
 
+void r2_case_full_host(r2_plan_input_t *input, r2_topology_t *topology, uint32_t told_mbytes_per_s)
+{
+    assert_int_equal(R2_OK, r2_topology_init(topology, 4, 4, input->size, told_mbytes_per_s));
+    for (int32_t rank = 0; rank < input->size; ++rank) {
+        topology->host_of[rank] = (uint32_t) r2_min(rank, 3);
+    }
+    input->topology = topology;
+    input->chunk_min_bytes = 8192;
+    input->chunk_max_bytes = 131072;
+    input->scratch_bytes = 16777216;
+}
+
 r2_status_t r2_case_plan(const r2_topology_t *topology, const r2_plan_input_t *input,
                          r2_schedule_t *schedule_p)
 {

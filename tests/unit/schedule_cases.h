@@ -38,6 +38,10 @@ int32_t r2_case_ranks(size_t placement);
 /** A topology of healthy rails for it; fails the test that calls it. */
 void r2_case_placement(r2_topology_t *topology, size_t placement);
 
+/** Three hosts of one rank and a last one of all others, with four rails each, as input->topology,
+ * and the limits of real jobs; fails the test that calls it. */
+void r2_case_full_host(r2_plan_input_t *input, r2_topology_t *topology, uint32_t told_mbytes_per_s);
+
 /** The plan on a topology instead of input->topology. */
 r2_status_t r2_case_plan(const r2_topology_t *topology, const r2_plan_input_t *input,
                          r2_schedule_t *schedule_p);

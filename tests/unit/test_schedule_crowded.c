@@ -18,6 +18,24 @@
 #include "r2/planner.h"
 #include "schedule_cases.h"
 
+/* Messages that all ranks send. */
+static uint32_t messages_of_all(r2_plan_input_t *input)
+{
+    uint32_t messages = 0;
+
+    for (input->rank = 0; input->rank < input->size; ++input->rank) {
+        r2_schedule_t schedule;
+
+        assert_int_equal(R2_OK, r2_plan_build(input, &schedule));
+        for (uint32_t op = 0; op < schedule.op_count; ++op) {
+            messages += R2_OP_SEND == schedule.ops[op].kind;
+        }
+        r2_schedule_fini(&schedule);
+    }
+    input->rank = 0;
+    return messages;
+}
+
 /** @param told_mbytes_per_s of each of four rails. @param full ranks on the last of four hosts. */
 static const char *chosen_where_crowded(r2_coll_kind_t kind, uint64_t bytes,
                                         uint32_t told_mbytes_per_s, int32_t full)
@@ -27,15 +45,8 @@ static const char *chosen_where_crowded(r2_coll_kind_t kind, uint64_t bytes,
     r2_topology_t topology;
     const char *name;
 
-    assert_int_equal(R2_OK, r2_topology_init(&topology, 4, 4, input.size, told_mbytes_per_s));
-    for (int32_t rank = 0; rank < input.size; ++rank) {
-        topology.host_of[rank] = (uint32_t) r2_min(rank, 3);
-    }
-    input.topology = &topology;
+    r2_case_full_host(&input, &topology, told_mbytes_per_s);
     input.cost.crowded = R2_CROWDED_ALL;
-    input.chunk_min_bytes = 8192;
-    input.chunk_max_bytes = 131072;
-    input.scratch_bytes = 16777216;
     name = r2_plan_choose(&input);
     r2_topology_set_capacity(&topology, 1, 2, 0);
     /* whatever is broken */
@@ -120,18 +131,7 @@ static void test_crowded_hosts_reduce_at_one(void **state)
     input.chunk_max_bytes = 131072;
     input.cost.crowded = R2_CROWDED_ALL;
     for (input.root = 0; input.root < input.size; ++input.root) {
-        uint32_t messages = 0;
-
-        for (input.rank = 0; input.rank < input.size; ++input.rank) {
-            r2_schedule_t schedule;
-
-            assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
-            for (uint32_t op = 0; op < schedule.op_count; ++op) {
-                messages += R2_OP_SEND == schedule.ops[op].kind;
-            }
-            r2_schedule_fini(&schedule);
-        }
-        assert_int_equal(messages, expected[input.root]);
+        assert_int_equal(messages_of_all(&input), expected[input.root]);
     }
     r2_topology_fini(&topology);
 }
@@ -164,24 +164,6 @@ static void test_crowded_hosts_reduce_in_segments(void **state)
     }
 }
 
-/* Messages of all ranks for an allgather in two levels. */
-static uint32_t allgather_messages(r2_plan_input_t *input)
-{
-    uint32_t messages = 0;
-
-    for (input->rank = 0; input->rank < input->size; ++input->rank) {
-        r2_schedule_t schedule;
-
-        assert_int_equal(R2_OK, r2_plan_build(input, &schedule));
-        for (uint32_t op = 0; op < schedule.op_count; ++op) {
-            messages += R2_OP_SEND == schedule.ops[op].kind;
-        }
-        r2_schedule_fini(&schedule);
-    }
-    input->rank = 0;
-    return messages;
-}
-
 /** Where ranks wait for processors each message is a turn of two: blocks of up to 256 KiB go whole,
  * where rails are not slow, and blocks of which halves are copied as ever. */
 static void test_crowded_allgathers_take_few_messages(void **state)
@@ -202,21 +184,21 @@ static void test_crowded_allgathers_take_few_messages(void **state)
         input.topology = &topology;
         input.copy_max_bytes = 8192;
         input.cost.rate_ppm = R2_PPM / R2_COST_SLOW - 1;
-        usual = allgather_messages(&input);
+        usual = messages_of_all(&input);
         input.cost.crowded = own;
         assert_true(usual > least);
-        assert_int_equal(allgather_messages(&input), usual);
+        assert_int_equal(messages_of_all(&input), usual);
         input.cost.rate_ppm = 0;
-        assert_int_equal(allgather_messages(&input), least);
+        assert_int_equal(messages_of_all(&input), least);
         r2_case_check(&input, 0x5a5a96695a5a9669u);
         input.count = 32769;
-        assert_int_equal(allgather_messages(&input), 2 * least);
+        assert_int_equal(messages_of_all(&input), 2 * least);
         r2_case_check(&input, 0);
         input.cost.crowded = ~own;
-        assert_true(allgather_messages(&input) > 2 * least);
+        assert_true(messages_of_all(&input) > 2 * least);
         input.cost.crowded = own;
         input.count = 2048;
-        assert_true(allgather_messages(&input) > least);
+        assert_true(messages_of_all(&input) > least);
         input = r2_case_input(&uneven, input.size, 5000, 8);
         input.topology = &topology;
         input.cost.crowded = own;

@@ -245,15 +245,8 @@ static const char *chosen_on_fast_rails(r2_coll_kind_t kind, uint64_t bytes, uin
     r2_topology_t topology;
     const char *name;
 
-    assert_int_equal(R2_OK, r2_topology_init(&topology, 4, 4, input.size, 1250));
-    for (int32_t rank = 0; rank < input.size; ++rank) {
-        topology.host_of[rank] = (uint32_t) r2_min(rank, 3);
-    }
-    input.topology = &topology;
+    r2_case_full_host(&input, &topology, 1250);
     input.cost.rate_ppm = rate_ppm;
-    input.chunk_min_bytes = 8192;
-    input.chunk_max_bytes = 131072;
-    input.scratch_bytes = 16777216;
     name = r2_plan_choose(&input);
     r2_topology_fini(&topology);
     return name;
