@@ -267,7 +267,7 @@ tests_functional_leave_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/same_host_peers
 tests_functional_same_host_peers_SOURCES = tests/functional/counted.h \
-    tests/functional/same_host_peers.c
+    tests/functional/same_host_peers.c tests/functional/strike.h
 tests_functional_same_host_peers_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_same_host_peers_LDADD = $(OMPI_LIBS)
 

@@ -12,7 +12,6 @@
  * "blocking" as third word calls are blocking, and go through a segment, not with "lanes".
  */
 #include <mpi.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,10 +20,10 @@
 #include <unistd.h>
 
 #include "counted.h"
+#include "strike.h"
 
 #define LONGEST  20000 /* ints: also more than mailboxes take */
 #define GOING_S  1.6
-#define MS       1000u
 #define BURST    400
 #define ERROR_S  10.0
 #define TEXT_MAX MPI_MAX_ERROR_STRING
@@ -72,29 +71,6 @@ static int barrier(void)
 
     return blocks ? MPI_Barrier(MPI_COMM_WORLD) : end(MPI_Ibarrier(MPI_COMM_WORLD, &request),
                                                       &request);
-}
-
-/* A child does that to its parent, at a moment that has nothing to do with the parent's calls. */
-static void strike(const char *what)
-{
-    const pid_t parent = getpid();
-    const bool stops = 0 == strncmp(what, "stopped", strlen("stopped"));
-    const bool kills = NULL != strstr(what, "killed");
-
-    if ((!stops && !kills) || 0 != fork()) {
-        return;
-    }
-    usleep(300 * MS);
-    for (int i = 0; stops && i < (kills ? 1 : 3); ++i) {
-        kill(parent, SIGSTOP);
-        usleep((kills ? 500 : 300) * MS);
-        kill(parent, kills ? SIGKILL : SIGCONT);
-        usleep(100 * MS);
-    }
-    if (kills) {
-        kill(parent, SIGKILL);
-    }
-    _exit(0);
 }
 
 /* Rank 0 says whether they go on. @return an error class; over_p is the same on all. */
