@@ -255,6 +255,7 @@ r2_status_t r2_consent_find(r2_ctx_t *ctx)
         ctx->consent.users = poll->users;
         ctx->consent.shares = !poll->apart && !poll->gpu;
         ctx->core.engine.loans.enabled = poll->lends;
+        ctx->core.engine.loans.of_host = ctx->consent.shares;
     }
     free(poll);
     return status;

@@ -120,6 +120,15 @@ bool r2_fuse_is(const r2_exec_t *exec, uint32_t op)
     return exec->fuses && R2_OP_NONE != exec->program->partners[op];
 }
 
+bool r2_fuse_adds(const r2_exec_t *exec, uint32_t recv)
+{
+    const r2_op_t *ops = exec->schedule->ops;
+    const uint32_t reduce = r2_fuse_is(exec, recv) ? exec->program->partners[recv] : R2_OP_NONE;
+
+    return R2_OP_NONE != reduce && !r2_fuse_same(&ops[recv].dst, &ops[reduce].dst) &&
+           R2_OP_NONE == r2_fuse_copy_of(exec->schedule, exec->program->partners, reduce);
+}
+
 bool r2_fuse_has_reduced(const r2_exec_t *exec, uint32_t reduce)
 {
     return r2_fuse_is(exec, reduce) && exec->ops[exec->program->partners[reduce]].fused;

@@ -35,6 +35,8 @@ bool r2_fuse_may(const struct r2_exec *exec);
 bool r2_fuse_is(const struct r2_exec *exec, uint32_t op);
 /** Takes a piece of what a fused RECV op brings (r2_link_sink_fn_t). @param arg the op's handle. */
 void r2_fuse_take(void *arg, uint64_t offset, const void *data, uint64_t bytes);
+/** True of a fused RECV op that adds to what is there: what was taken must not be taken again. */
+bool r2_fuse_adds(const struct r2_exec *exec, uint32_t recv);
 /** True if all that a fused REDUCE op is to do was done as its chunks came. */
 bool r2_fuse_has_reduced(const struct r2_exec *exec, uint32_t reduce);
 /** The COPY op that a fused REDUCE op does without; R2_OP_NONE: there is none. */

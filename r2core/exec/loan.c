@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -43,14 +44,14 @@ uint32_t r2_loan_peer(const r2_exec_t *exec, uint32_t op)
     return exec->args.ranks[exec->schedule->ops[op].peer];
 }
 
-static bool r2_loan_is_refuser(const r2_loans_t *loans, uint32_t rank)
+bool r2_loan_is_refuser(const r2_loans_t *loans, uint32_t rank)
 {
     return NULL != loans->refusals && loans->refusals[rank] >= R2_LOAN_REFUSALS;
 }
 
 /* ---- whether ---- */
 
-static r2_loan_t *r2_loan_new(r2_exec_t *exec, uint32_t op, r2_loan_state_t state)
+r2_loan_t *r2_loan_new(r2_exec_t *exec, uint32_t op, r2_loan_state_t state)
 {
     r2_loan_t *loan = r2_blocks_get(&exec->engine->blocks, sizeof(*loan));
 
@@ -152,13 +153,19 @@ bool r2_loan_is_talking(const r2_exec_op_t *handle)
 
 /* ---- messages ---- */
 
+/* What only an application may go on with wakes no other thread. */
+static int r2_loan_wakes(const r2_loan_t *loan)
+{
+    return loan->is_host && loan->op->exec->app_only ? 0 : 1;
+}
+
 void r2_loan_note(r2_loan_t *loan)
 {
     r2_engine_t *engine = loan->op->exec->engine;
 
     if (!loan->in_busy) {
         loan->in_busy = true;
-        r2_staging_count(&engine->staging, 1);
+        r2_staging_count(&engine->staging, r2_loan_wakes(loan));
         DL_APPEND2(engine->loans.busy, loan, busy_prev, busy_next);
     }
 }
@@ -169,7 +176,7 @@ void r2_loan_unnote(r2_loan_t *loan)
 
     if (loan->in_busy) {
         loan->in_busy = false;
-        r2_staging_count(&engine->staging, -1);
+        r2_staging_count(&engine->staging, -r2_loan_wakes(loan));
         DL_DELETE2(engine->loans.busy, loan, busy_prev, busy_next);
     }
 }
@@ -230,7 +237,8 @@ static void r2_loan_arrived(r2_loan_t *loan)
     r2_loan_note(loan);
 }
 
-/* An offer that will not come is no failure: the message does, or its receive fails. */
+/* An offer of a GPU's memory that will not come is no failure: the message does, or its receive
+ * fails. */
 static void r2_loan_received(void *arg, r2_status_t status)
 {
     r2_loan_t *loan = arg;
@@ -240,7 +248,7 @@ static void r2_loan_received(void *arg, r2_status_t status)
         loan->posted = 0;
     } else if (R2_OK == status) {
         r2_loan_arrived(loan);
-    } else if (R2_LOAN_OFFER == loan->posted) {
+    } else if (R2_LOAN_OFFER == loan->posted && !loan->is_host) {
         loan->posted = 0;
         loan->state = R2_LOAN_SENT;
     } else {
@@ -294,7 +302,9 @@ r2_status_t r2_loan_offer(r2_exec_t *exec, uint32_t index)
     loan->state = R2_LOAN_OFFERED;
     status = r2_loan_recv(loan, R2_LOAN_ANSWER, &loan->answer, sizeof(loan->answer));
     if (R2_OK == status) {
-        status = r2_loan_send(loan, R2_LOAN_OFFER, &loan->share, sizeof(loan->share));
+        status = loan->is_host
+                     ? r2_loan_send(loan, R2_LOAN_OFFER, &loan->place, sizeof(loan->place))
+                     : r2_loan_send(loan, R2_LOAN_OFFER, &loan->share, sizeof(loan->share));
     }
     return R2_OK == status ? R2_IN_PROGRESS : status;
 }
@@ -336,11 +346,23 @@ bool r2_loan_sent(r2_loan_t *loan, r2_status_t status)
     return 0 == loan->sending;
 }
 
+uint64_t r2_loan_added(const r2_exec_op_t *handle)
+{
+    return NULL != handle->loan && R2_LOAN_SENT == handle->loan->state ? handle->loan->at : 0;
+}
+
+void r2_loan_take_back(r2_loan_t *loan)
+{
+    atomic_store(&loan->stands, 0);
+    atomic_thread_fence(memory_order_seq_cst); /* before anything is written there */
+}
+
 void r2_loans_leave(r2_exec_t *exec)
 {
     r2_loan_t *loan;
 
     LL_FOREACH(exec->loans, loan) {
+        r2_loan_take_back(loan);
         r2_loan_unnote(loan);
     }
 }
@@ -351,6 +373,7 @@ void r2_loans_free(r2_exec_t *exec)
         r2_loan_t *loan = exec->loans;
 
         LL_DELETE(exec->loans, loan);
+        r2_loan_take_back(loan);
         r2_loan_unnote(loan);
         if (0 != loan->posted) {
             r2_loan_unpost(loan, loan->posted);

@@ -36,6 +36,13 @@ enum {
     R2_LOAN_REFUSALS = 4
 };
 
+/* Longer messages within a host are read by their receivers. The same for all processes, and no
+ * less than what may travel before its receive is posted as a rule (eager_bytes) */
+#define R2_LOAN_HOST_BYTES UINT64_C(65536)
+
+/* So much of it is read in a pass of progress: timers wait meanwhile */
+#define R2_LOAN_PASS_BYTES (UINT64_C(1) << 20)
+
 /* As the least length of what is offered: nothing is */
 #define R2_LOAN_NONE_BYTES (UINT64_C(1) << 40)
 
@@ -68,6 +75,13 @@ typedef enum r2_loan_state {
     R2_LOAN_SENT /* the message is, or was, sent */
 } r2_loan_state_t;
 
+/** What an owner says of the host's memory. Sent between processes of one host. */
+typedef struct r2_loan_place {
+    uint64_t pid; /* 0: it comes by the lane */
+    uint64_t address;
+    uint64_t word_address, word; /* it is good while this word stands there */
+} r2_loan_place_t;
+
 /** Of one op. */
 typedef struct r2_loan {
     struct r2_loan *next;                  /* in exec->loans */
@@ -75,6 +89,7 @@ typedef struct r2_loan {
     struct r2_exec_op *op;                 /* borrowed */
     r2_loan_state_t state;
     bool in_busy;
+    bool is_host;       /* of memory of the host (loan_host.c) */
     bool is_whole;      /* RECV: the message is here */
     bool is_direct;     /* RECV: it is read into the user's memory */
     r2_status_t failed; /* of a message about it; R2_OK */
@@ -83,6 +98,9 @@ typedef struct r2_loan {
     uint32_t sending;        /* messages of ours that are under way */
     uint32_t answer;         /* r2_loan_answer_t */
     r2_mem_share_t share;    /* the offer */
+    r2_loan_place_t place;   /* the same of the host's memory */
+    _Atomic uint64_t stands; /* the word of ours that is in it; 0: none */
+    uint64_t at;             /* so much of it is read; SENT: was added to a sum before */
     r2_mem_opened_t *opened; /* borrowed, until the copy has ended; or NULL */
     r2_mem_queue_t *queue;   /* borrowed: of the copy */
     uint64_t ticket;
@@ -90,12 +108,15 @@ typedef struct r2_loan {
 
 /** What all runs of a process share. */
 typedef struct r2_loans {
-    bool enabled;         /* a process of the job offers memory. The same for all processes */
+    bool enabled; /* a process of the job offers memory. The same for all processes */
+    bool of_host; /* all offer the host's memory. The same for all, too: no GPUs are there */
     uint64_t least_bytes; /* shorter messages are not offered */
     r2_mem_shares_t shares;
-    uint32_t forgets;  /* of the pins, when what is open was good */
-    r2_loan_t *busy;   /* list: news, or copies under way */
-    uint8_t *refusals; /* owned: by process; NULL: none so far */
+    uint32_t forgets;    /* of the pins, when what is open was good */
+    r2_loan_t *busy;     /* list: news, or copies under way */
+    uint8_t *refusals;   /* owned: by process; NULL: none so far */
+    uint64_t words;      /* that stood so far */
+    uint64_t room_bytes; /* of the host's memory are read in this pass */
 } r2_loans_t;
 
 /** @param mem NULL: nothing is offered, and what is offered is refused. */
@@ -119,9 +140,28 @@ bool r2_loan_is_talking(const struct r2_exec_op *handle);
 r2_status_t r2_loan_offer(struct r2_exec *exec, uint32_t op);
 /** A RECV op is about to be posted: awaits an offer, too. @return R2_OK, or an error. */
 r2_status_t r2_loan_await(struct r2_exec *exec, uint32_t op);
+/** True of a SEND op whose memory is offered, and of a RECV op that awaits an offer alone: a long
+ * message within a host, no GPU in the job. */
+bool r2_loan_is_lent(const struct r2_exec *exec, uint32_t op);
+/** Offers what such a SEND op sends. @param data borrowed until the op ends @return R2_IN_PROGRESS;
+ * R2_ERR_UNSUPPORTED: it is to be sent, and the peer knows; or an error. */
+r2_status_t r2_loan_lend(struct r2_exec *exec, uint32_t op, const void *data);
+/** Such a RECV op is about to be posted: awaits an offer. @return R2_OK, or an error. */
+r2_status_t r2_loan_await_place(struct r2_exec *exec, uint32_t op);
+/** So much of what a RECV op brings was added to a sum before it was to be sent after all. */
+uint64_t r2_loan_added(const struct r2_exec_op *handle);
 /** The message of an op with a loan is complete, or failed. @return true: so is the op. */
 bool r2_loan_sent(r2_loan_t *loan, r2_status_t status);
 /* of loan*.c */
+/** @return NULL: no memory. */
+r2_loan_t *r2_loan_new(struct r2_exec *exec, uint32_t op, r2_loan_state_t state);
+/** True of a process that could not read our memory several times. */
+bool r2_loan_is_refuser(const r2_loans_t *loans, uint32_t rank);
+/** Reads on in the memory that is offered. @return R2_IN_PROGRESS: it is called again; R2_OK: the
+ * message is awaited; or an error. */
+r2_status_t r2_loan_fetch(r2_loan_t *loan);
+/** The memory is not to be read any more. */
+void r2_loan_take_back(r2_loan_t *loan);
 uint32_t r2_loan_index(const r2_loan_t *loan);
 const r2_op_t *r2_loan_op(const r2_loan_t *loan);
 /** The process at the other end. */

@@ -36,7 +36,21 @@ static void r2_loan_fall_back(r2_loan_t *loan)
         r2_loan_note_refusal(exec->engine, r2_loan_peer(exec, index));
     }
     loan->state = R2_LOAN_SENT;
-    r2_stage_wait(exec, index);
+    if (loan->is_host) {
+        r2_loan_take_back(loan);
+        loan->op->unlent = true;
+        r2_exec_loaded(exec, index, R2_OK);
+    } else {
+        r2_stage_wait(exec, index);
+    }
+}
+
+/* It was read, and the word is where its reader looked. */
+static void r2_loan_was_read(r2_loan_t *loan)
+{
+    r2_loan_take_back(loan);
+    --loan->op->exec->sends_left;
+    loan->state = R2_LOAN_GIVEN;
 }
 
 static r2_status_t r2_loan_give_word(r2_loan_t *loan)
@@ -164,7 +178,9 @@ static void r2_loan_end_read(r2_loan_t *loan)
     r2_exec_t *exec = loan->op->exec;
     const uint32_t index = r2_loan_index(loan);
 
-    r2_loan_unpost(loan, 0);
+    if (!loan->is_host) {
+        r2_loan_unpost(loan, 0);
+    }
     if (loan->is_direct) {
         r2_stage_lacks(exec, index);
     }
@@ -194,6 +210,10 @@ static r2_status_t r2_loan_step(r2_loan_t *loan, unsigned *ended_p)
 {
     switch (loan->state) {
     case R2_LOAN_ANSWERED:
+        if (R2_LOAN_READ == loan->answer && loan->is_host) {
+            r2_loan_was_read(loan);
+            return R2_IN_PROGRESS;
+        }
         if (R2_LOAN_READ == loan->answer) {
             r2_status_t status = r2_loan_give_word(loan);
 
@@ -209,9 +229,11 @@ static r2_status_t r2_loan_step(r2_loan_t *loan, unsigned *ended_p)
         }
         return R2_OK;
     case R2_LOAN_HEARD: {
-        r2_status_t status = r2_loan_copy(loan);
+        const uint64_t before = loan->at;
+        r2_status_t status = loan->is_host ? r2_loan_fetch(loan) : r2_loan_copy(loan);
 
-        return R2_OK == status && R2_LOAN_COPYING == loan->state ? R2_IN_PROGRESS : status;
+        *ended_p += loan->at > before ? 1 : 0; /* nobody sleeps while there is more */
+        return R2_OK == status && R2_LOAN_SENT != loan->state ? R2_IN_PROGRESS : status;
     }
     case R2_LOAN_COPYING:
         return r2_loan_end_copy(loan);
@@ -236,6 +258,7 @@ unsigned r2_loans_run(r2_engine_t *engine)
     unsigned ended = 0, count = 0;
     r2_loan_t *loan;
 
+    engine->loans.room_bytes = R2_LOAN_PASS_BYTES;
     DL_COUNT2(engine->loans.busy, loan, count, busy_next);
     while (count-- > 0 && NULL != (loan = engine->loans.busy)) {
         r2_exec_t *exec = loan->op->exec;

@@ -13,6 +13,8 @@ libr2core_la_SOURCES += \
     r2core/exec/landing_step.c \
     r2core/exec/loan.c \
     r2core/exec/loan.h \
+    r2core/exec/loan_host.c \
+    r2core/exec/loan_read.c \
     r2core/exec/loan_step.c \
     r2core/exec/nic.c \
     r2core/exec/ops.c \

@@ -61,7 +61,7 @@ static r2_status_t r2_exec_pack(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
 {
     const r2_convertor_t *convertor = r2_exec_convertor(exec, &op->src);
 
-    if (NULL == convertor) {
+    if (NULL == convertor || NULL != handle->packed) {
         return R2_OK;
     }
     if (exec->packed_bytes > 0 && exec->packed_bytes + op->bytes > exec->args.pack_bytes &&
@@ -128,6 +128,14 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
     if (R2_OK != status) {
         return status;
     }
+    if (r2_loan_is_lent(exec, (uint32_t) (handle - exec->ops))) {
+        status =
+            r2_loan_lend(exec, (uint32_t) (handle - exec->ops),
+                         NULL != handle->packed ? handle->packed : r2_exec_address(exec, &op->src));
+        if (R2_ERR_UNSUPPORTED != status) {
+            return status;
+        }
+    }
     args.late_ack = r2_exec_acks_late(exec, handle); /* room for what is packed is waited for */
     if (handle->by_nic) {
         args.data = r2_nic_memory(exec, op, &gpu);
@@ -152,8 +160,10 @@ void r2_exec_pass_on(void *arg, uint64_t bytes)
     const uint32_t *first = &program->first_dependent[handle - exec->ops];
 
     for (uint32_t d = first[0]; d < first[1] && !exec->over; ++d) {
-        if (exec->ops[program->dependents[d]].follows) {
-            r2_link_ready(exec->ops[program->dependents[d]].message, bytes);
+        const r2_exec_op_t *send = &exec->ops[program->dependents[d]];
+
+        if (send->follows && !send->done) { /* or its message is the link's again */
+            r2_link_ready(send->message, bytes);
         }
     }
 }
@@ -161,7 +171,7 @@ void r2_exec_pass_on(void *arg, uint64_t bytes)
 /*
  * Starts the SEND ops that pass on what a RECV op brings, before it: chunks go on as they come. Not
  * what is packed, which is so when all of it is there, nor what carries the map-pending bit on, nor
- * where copies stand for buffers.
+ * where copies stand for buffers, nor what is read from one process of the host by the next.
  */
 static r2_status_t r2_exec_start_following(r2_exec_t *exec, uint32_t recv, r2_link_done_fn_t done)
 {
@@ -176,7 +186,9 @@ static r2_status_t r2_exec_start_following(r2_exec_t *exec, uint32_t recv, r2_li
         const uint32_t send = program->dependents[d];
         const r2_op_t *op = &exec->schedule->ops[send];
 
-        if (r2_program_passes_on(program, send) && NULL == r2_exec_convertor(exec, &op->src)) {
+        if (!exec->ops[send].follows && r2_program_passes_on(program, send) &&
+            (!r2_loan_is_lent(exec, send) || !r2_loan_is_lent(exec, recv)) &&
+            NULL == r2_exec_convertor(exec, &op->src)) {
             exec->ops[send].follows = exec->ops[recv].follows = true;
             status = r2_exec_send(exec, op, &exec->ops[send], done);
             exec->sending += R2_IN_PROGRESS == status ? 1 : 0;
@@ -215,7 +227,7 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
                                 r2_link_done_fn_t done)
 {
     bool moved = NULL != r2_exec_convertor(exec, &op->dst);
-    bool fused = r2_fuse_is(exec, (uint32_t) (handle - exec->ops));
+    bool fused = r2_fuse_is(exec, (uint32_t) (handle - exec->ops)) && 0 == r2_loan_added(handle);
     r2_link_recv_t args = {
         .tag = r2_exec_tag(exec, op),
         .data = moved ? NULL : r2_exec_address(exec, &op->dst),
@@ -234,8 +246,13 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
     };
     r2_tp_memory_t gpu;
     r2_link_t *link;
-    r2_status_t status = r2_loan_await(exec, (uint32_t) (handle - exec->ops));
+    r2_status_t status;
 
+    if (r2_loan_is_lent(exec, (uint32_t) (handle - exec->ops))) {
+        status = r2_loan_await_place(exec, (uint32_t) (handle - exec->ops));
+        return R2_OK == status ? R2_IN_PROGRESS : status;
+    }
+    status = r2_loan_await(exec, (uint32_t) (handle - exec->ops));
     if (handle->by_nic) {
         r2_exec_land(exec, op, handle, &args, &gpu);
     }
@@ -282,6 +299,7 @@ static void r2_exec_copy(r2_exec_t *exec, const r2_op_t *op)
 static void r2_exec_reduce(r2_exec_t *exec, uint32_t index)
 {
     const r2_op_t *op = &exec->schedule->ops[index];
+    uint64_t from = 0;
 
     if (r2_fuse_has_reduced(exec, index)) {
         return;
@@ -292,9 +310,11 @@ static void r2_exec_reduce(r2_exec_t *exec, uint32_t index)
         if (R2_OP_NONE != copy) {
             r2_exec_copy(exec, &exec->schedule->ops[copy]);
         }
+        from = r2_loan_added(&exec->ops[exec->program->partners[index]]);
     }
-    exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),
-                      r2_exec_address(exec, &op->dst), op->bytes / exec->args.element_bytes);
+    exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src) + from,
+                      r2_exec_address(exec, &op->dst) + from,
+                      (op->bytes - from) / exec->args.element_bytes);
 }
 
 r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t index, r2_link_done_fn_t done)

@@ -233,6 +233,11 @@ bool r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status);
 bool r2_link_is_quiet(const r2_link_t *link, uint64_t bytes);
 /** True if the peer is on this host. */
 bool r2_link_is_beside(const r2_link_t *link);
+/** True if both ends have mailboxes for each other. Both know alike. */
+bool r2_link_lends(const r2_link_t *link);
+/** Reads memory of the peer where both ends have mailboxes. @param pid what the peer says it is
+ * @param address there @return false: it cannot be read, also where some of it was. */
+bool r2_link_fetch(const r2_link_t *link, uint64_t pid, uint64_t address, void *to, uint64_t bytes);
 /** Process number of the peer. */
 uint32_t r2_link_peer(const r2_link_t *link);
 /** R2_OK, or why messages to and from the peer were given up. */

@@ -13,7 +13,9 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "link/link.h"
 #include "link/tx.h"
+#include "local/process.h"
 
 static_assert(R2_LOCAL_MOST_BYTES + sizeof(r2_local_record_t) <=
                   (R2_INBOX_LINES_LARGE / 4 + 1) * R2_MAILBOX_LINE - 8,
@@ -233,4 +235,16 @@ bool r2_local_arm(r2_net_t *net)
         r2_inbox_wake(net->inbox);
     }
     return empty;
+}
+
+bool r2_link_lends(const r2_link_t *link)
+{
+    return link->same_host && NULL != link->net->inbox && link->info.inbox_bytes > 0;
+}
+
+bool r2_link_fetch(const r2_link_t *link, uint64_t pid, uint64_t address, void *to, uint64_t bytes)
+{
+    const r2_process_t peer = {.pid = pid};
+
+    return r2_link_lends(link) && r2_process_fetch(&peer, address, to, bytes);
 }

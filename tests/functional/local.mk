@@ -22,6 +22,7 @@ EXTRA_DIST += \
     tests/functional/layers \
     tests/functional/style \
     tests/functional/leaving \
+    tests/functional/lent \
     tests/functional/needs \
     tests/functional/r2_info \
     tests/functional/r2_sim \
@@ -270,6 +271,12 @@ tests_functional_same_host_peers_SOURCES = tests/functional/counted.h \
     tests/functional/same_host_peers.c tests/functional/strike.h
 tests_functional_same_host_peers_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_same_host_peers_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/lent_peers
+tests_functional_lent_peers_SOURCES = tests/functional/counted.h tests/functional/lent_peers.c \
+    tests/functional/strike.h
+tests_functional_lent_peers_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_lent_peers_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/children
 tests_functional_children_SOURCES = tests/functional/children.c

@@ -66,10 +66,10 @@ MUTANTS = MUTANTS_CROWDED + MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANT
      "        if ((1 == exec->ops[dependent].waiting-- || 1 == exec->ops[dependent].waiting) &&\n"
      "            !exec->ops[dependent].follows) {"),
     ("operands-swapped", "exec/ops.c",
-     "    exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),\n"
-     "                      r2_exec_address(exec, &op->dst),",
-     "    exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->dst),\n"
-     "                      r2_exec_address(exec, &op->src),"),
+     "    exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src) + from,\n"
+     "                      r2_exec_address(exec, &op->dst) + from,",
+     "    exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->dst) + from,\n"
+     "                      r2_exec_address(exec, &op->src) + from,"),
     ("what-was-reduced-is-reduced-again", "exec/ops.c",
      "    if (r2_fuse_has_reduced(exec, index)) {", "    if (false) {", FUSE),
     ("what-is-not-fused-after-all-lacks-a-copy", "exec/ops.c",

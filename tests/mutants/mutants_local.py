@@ -4,6 +4,9 @@
 
 from watchers import SHARED, TEAM, TEAM_ODD
 
+LEND = ["test_exec_lend"]
+LEND_ODD = ["test_exec_lend_odd"]
+
 MUTANTS_LOCAL = [
     ("teams-write-slots-that-are-read", "local/team_short.c",
      "    if (team->done >= wanted) {\n        return R2_OK;\n",
@@ -66,4 +69,43 @@ MUTANTS_LOCAL = [
      "    return 1 == poll(&ends, 1, 0) || pidfd > 0;", TEAM_ODD),
     ("processes-are-told-apart-by-number", "local/process.c",
      "(0 != stat.start && stat.start != process->start)", "(0 != stat.start && false)", TEAM_ODD),
+    ("lent-memory-is-not-looked-at-again", "exec/loan_read.c",
+     " || (loan->at == bytes && !r2_lend_stands(loan))) {", ") {", LEND_ODD),
+    ("lent-memory-is-not-looked-at-before", "exec/loan_read.c",
+     "loan->at > 0 || r2_lend_stands(loan)", "true", LEND_ODD),
+    ("words-stand-when-memory-is-given-back", "exec/loan.c",
+     "    atomic_store(&loan->stands, 0);\n", "    (void) loan;\n", LEND),
+    ("what-was-read-is-added-twice", "exec/ops.c",
+     "        from = r2_loan_added(&exec->ops[exec->program->partners[index]]);\n", "", LEND_ODD),
+    ("rests-of-what-was-added-are-added-as-they-come", "exec/ops.c",
+     " && 0 == r2_loan_added(handle);", ";", LEND_ODD),
+    ("sums-of-which-part-was-read-are-left-so", "exec/loan_read.c",
+     "    loan->op->fused = false;\n", "", LEND_ODD),
+    ("messages-are-taken-while-the-application-computes", "exec/loan_read.c",
+     "    if (!r2_lend_may_write(exec)) {",
+     "    if (0 != loan->place.pid && !r2_lend_may_write(exec)) {", LEND_ODD),
+    ("each-loan-has-a-pass-of-its-own", "exec/loan_read.c",
+     "    *room -= loan->at - at;\n", "", LEND),
+    ("what-is-passed-on-is-told-of-when-it-is-gone", "exec/ops.c",
+     "if (send->follows && !send->done) {", "if (send->follows) {", LEND),
+    ("lent-data-are-written-while-the-application-computes", "exec/loan_read.c",
+     "net->app_drives || (net->may_deliver && !exec->app_only)",
+     "net->app_drives || !exec->app_only", LEND_ODD),
+    ("service-threads-wake-for-what-they-may-not-do", "exec/loan.c",
+     "loan->is_host && loan->op->exec->app_only ? 0 : 1", "1", LEND_ODD),
+    ("who-cannot-read-is-offered-for-ever", "exec/loan_host.c",
+     "        !r2_loan_is_refuser(&exec->engine->loans, r2_loan_peer(exec, index))) {",
+     "        true) {", LEND),
+    ("what-follows-is-offered", "exec/loan_host.c",
+     "    if (!exec->ops[index].follows &&\n", "    if (\n", LEND),
+    ("what-comes-from-another-host-waits-to-go-on", "exec/ops.c",
+     "(!r2_loan_is_lent(exec, send) || !r2_loan_is_lent(exec, recv))",
+     "!r2_loan_is_lent(exec, send)", LEND),
+    ("what-is-sent-after-all-is-passed-on-twice", "exec/ops.c",
+     "!exec->ops[send].follows && r2_program_passes_on", "r2_program_passes_on", LEND),
+    ("short-messages-are-lent", "exec/loan_host.c",
+     "bytes > R2_LOAN_HOST_BYTES", "bytes >= R2_LOAN_HOST_BYTES", LEND),
+    ("loans-of-gpus-are-mixed-with-the-host-s", "exec/loan_host.c",
+     " && exec->engine->loans.of_host &&\n", " &&\n", LEND),
+    ("all-words-are-one", "exec/loan_host.c", "++loans->words * ", "1 * ", LEND),
 ]

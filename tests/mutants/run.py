@@ -57,8 +57,8 @@ MEM_RUNS = [["test_mem"], ["test_mem_queue"]]
 MEM_FOLDERS = ("mem/",)
 # The same with runs of the engine, whose sources the test includes: links are its own.
 STAGED = ("test_exec_staged", "test_exec_rows", "test_exec", "test_exec_device", "test_exec_loan",
-          "test_exec_borrow", "test_exec_nic", "test_exec_landing", "test_exec_stream",
-          "test_exec_rates", "test_fuse")
+          "test_exec_borrow", "test_exec_lend", "test_exec_lend_odd", "test_exec_nic",
+          "test_exec_landing", "test_exec_stream", "test_exec_rates", "test_fuse")
 # The same with all of r2core.
 WITH_DRIVER = DRIVER + STAGED + ("test_pins",)
 # The transport over RDMA: its test with the NIC of tests/softverbs, which the build has.

@@ -45,7 +45,8 @@ PROGRAMS_sim := campaign test_sim_beside test_sim_coll test_sim_p2p test_sim_p2p
 PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit/, \
     $(addsuffix .c,test_hello test_hello_abuse test_plan_golden test_schedule \
     test_schedule_mutants \
-        test_params test_wire test_exec test_exec_data test_fuse test_sink test_land test_link \
+        test_params test_wire test_exec test_exec_data test_exec_lend \
+        test_exec_lend_odd test_fuse test_sink test_land test_link \
         test_link_peer test_credit \
         test_mismatch test_control test_excuses test_link_end test_direct test_json test_telemetry \
         test_event_writer test_gap test_local test_local_edges test_inbox test_mailbox \

@@ -15,6 +15,8 @@
 #include "exec/landing.c"
 #include "exec/landing_step.c"
 #include "exec/loan.c"
+#include "exec/loan_host.c"
+#include "exec/loan_read.c"
 #include "exec/loan_step.c"
 #include "exec/nic.c"
 #include "exec/ops.c"
@@ -73,6 +75,12 @@ static uint32_t asked;           /* messages that acknowledgements were asked fo
 static uint32_t kept, keep_most; /* copies that were made; for more there is no memory */
 static bool was_brief;           /* of the newest send */
 static bool beside;              /* all peers are on this host */
+static bool lends;               /* and read memory of each other */
+static uint32_t linked_rank;     /* whose link was asked for last */
+static uint32_t far_rank;        /* of a process of another host; UINT32_MAX: none */
+static uint64_t unreadable_from; /* of it; UINT64_MAX: all of it can be read */
+static uint64_t unreadable_to;   /* and no more */
+static uint32_t words_left;      /* so many words of it can be read */
 static bool is_busy;             /* much is under way to all peers */
 static bool reads_gpus;          /* NICs do */
 static bool puts_to_gpus;        /* and peers' */
@@ -81,6 +89,7 @@ r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, struct r2_link **link_p)
 {
     (void) net;
     *link_p = NULL;
+    linked_rank = rank;
     return rank == refused_link ? R2_ERR_NOT_FOUND : R2_OK;
 }
 
@@ -106,6 +115,26 @@ bool r2_link_is_beside(const r2_link_t *link)
 {
     (void) link;
     return beside;
+}
+
+bool r2_link_lends(const r2_link_t *link)
+{
+    (void) link;
+    return lends && linked_rank != far_rank;
+}
+
+bool r2_link_fetch(const r2_link_t *link, uint64_t pid, uint64_t address, void *to, uint64_t bytes)
+{
+    (void) link;
+    assert_int_equal(pid, getpid());
+    if (address >= unreadable_from && address < unreadable_to) {
+        return false;
+    }
+    if (sizeof(uint64_t) == bytes && 0 == words_left--) {
+        return false;
+    }
+    memcpy(to, (const void *) (uintptr_t) address, bytes);
+    return true;
 }
 
 bool r2_link_is_quiet(const r2_link_t *link, uint64_t bytes)
@@ -231,7 +260,9 @@ static inline int set_up(void **state)
     r2_engine_init(&engine, &links_net, 1 << 20);
     call_count = reduced = kept = asked = 0;
     keep_most = CALLS_MAX;
-    may_keep = beside = false;
+    may_keep = beside = lends = false;
+    unreadable_from = unreadable_to = UINT64_MAX;
+    far_rank = words_left = UINT32_MAX;
     next_status = R2_IN_PROGRESS;
     refused_link = UINT32_MAX;
     return 0;

@@ -233,7 +233,8 @@ tests_unit_test_exec_device_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.
 if R2_KERNELS
 # They include mem/kernels.c.
 tests/unit/test_exec.o tests/unit/test_exec_data.o tests/unit/test_exec_device.o \
-    tests/unit/test_exec_borrow.o tests/unit/test_exec_loan.o tests/unit/test_exec_nic.o \
+    tests/unit/test_exec_borrow.o tests/unit/test_exec_lend.o tests/unit/test_exec_lend_odd.o \
+    tests/unit/test_exec_loan.o tests/unit/test_exec_nic.o \
     tests/unit/test_exec_landing.o tests/unit/test_exec_stream.o \
     tests/unit/test_exec_rates.o tests/unit/test_exec_rows.o tests/unit/test_exec_staged.o: \
     r2core/mem/kernels_ptx.h
@@ -249,6 +250,13 @@ tests_unit_test_exec_borrow_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_link
     tests/unit/test_exec_borrow.c \
     tests/fakecuda/parts.h
 tests_unit_test_exec_borrow_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
+check_PROGRAMS += tests/unit/test_exec_lend tests/unit/test_exec_lend_odd
+tests_unit_test_exec_lend_SOURCES = tests/unit/exec_lend.h tests/unit/exec_links.h \
+    tests/unit/test_exec_lend.c
+tests_unit_test_exec_lend_LDADD = $(R2_PLAN_TEST_LIBS)
+tests_unit_test_exec_lend_odd_SOURCES = tests/unit/exec_lend.h tests/unit/exec_links.h \
+    tests/unit/test_exec_lend_odd.c
+tests_unit_test_exec_lend_odd_LDADD = $(R2_PLAN_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_exec_nic
 tests_unit_test_exec_nic_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
     tests/unit/exec_loans.h \
