@@ -32,6 +32,7 @@ uint32_t r2_local_init(r2_net_t *net, uint8_t *address_p)
                 strerror(errno));
         return 0;
     }
+    r2_process_admit(R2_PROCESS_SCOPE);
     r2_inbox_address(net->inbox, address_p);
     return R2_INBOX_ADDRESS_BYTES;
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -33,14 +34,12 @@ typedef struct r2_process_stat {
 } r2_process_stat_t;
 
 /* @param text_p "" if it cannot be read. @return errno of the open. */
-static int r2_process_read(uint64_t pid, char *text_p, size_t bytes)
+static int r2_process_read(const char *path, char *text_p, size_t bytes)
 {
-    char path[64];
     ssize_t length;
     int fd;
 
     text_p[0] = '\0';
-    snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long) pid);
     fd = r2_fd_keep(open(path, O_RDONLY | O_CLOEXEC));
     if (fd < 0) {
         return errno;
@@ -55,9 +54,10 @@ static int r2_process_read(uint64_t pid, char *text_p, size_t bytes)
 static r2_process_stat_t r2_process_stat(uint64_t pid, int *error_p)
 {
     r2_process_stat_t stat = {.start = 0};
-    char text[R2_PROCESS_TEXT_BYTES], *at;
+    char text[R2_PROCESS_TEXT_BYTES], path[64], *at;
 
-    *error_p = r2_process_read(pid, text, sizeof(text));
+    snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long) pid);
+    *error_p = r2_process_read(path, text, sizeof(text));
     at = strrchr(text, ')'); /* the name may have any characters */
     for (int i = 1; NULL != at && i <= R2_PROCESS_START; ++i) {
         at = strchr(at + 1, ' ');
@@ -118,6 +118,15 @@ bool r2_process_has_ended(const r2_process_t *process)
         r2_fd_close(pidfd);
     }
     return ended;
+}
+
+void r2_process_admit(const char *scope_path)
+{
+    char text[8];
+
+    if (0 == r2_process_read(scope_path, text, sizeof(text)) && '1' == text[0]) {
+        (void) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    }
 }
 
 bool r2_process_fetch(const r2_process_t *process, uint64_t address, void *to, size_t bytes)

@@ -26,6 +26,13 @@ bool r2_process_is_seen(const r2_process_t *process);
  * also where that cannot be found out now.
  */
 bool r2_process_has_ended(const r2_process_t *process);
+/**
+ * Lets processes of the same user read this one's memory where the kernel lets only those do that
+ * have started it (Yama's scope 1, Ubuntu's default). So do Open MPI's shared memory and UCX's.
+ * @param scope_path R2_PROCESS_SCOPE
+ */
+void r2_process_admit(const char *scope_path);
+#define R2_PROCESS_SCOPE "/proc/sys/kernel/yama/ptrace_scope"
 /** Copies memory of a process. @return false: it has ended, it cannot be read, or there is none. */
 bool r2_process_fetch(const r2_process_t *process, uint64_t address, void *to, size_t bytes);
 

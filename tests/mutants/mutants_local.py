@@ -69,6 +69,7 @@ MUTANTS_LOCAL = [
      "    return 1 == poll(&ends, 1, 0) || pidfd > 0;", TEAM_ODD),
     ("processes-are-told-apart-by-number", "local/process.c",
      "(0 != stat.start && stat.start != process->start)", "(0 != stat.start && false)", TEAM_ODD),
+    ("others-may-read-where-nobody-asks", "local/process.c", " && '1' == text[0]", "", SHARED),
     ("lent-memory-is-not-looked-at-again", "exec/loan_read.c",
      " || (loan->at == bytes && !r2_lend_stands(loan))) {", ") {", LEND_ODD),
     ("lent-memory-is-not-looked-at-before", "exec/loan_read.c",

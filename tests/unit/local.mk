@@ -361,7 +361,8 @@ tests_unit_test_team_odd_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv
 tests_unit_test_team_odd_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_shared
 tests_unit_test_shared_SOURCES = tests/unit/test_shared.c
-tests_unit_test_shared_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall,--wrap=posix_fallocate
+tests_unit_test_shared_LDFLAGS = $(AM_LDFLAGS) \
+    -Wl,--wrap=syscall,--wrap=posix_fallocate,--wrap=prctl
 tests_unit_test_shared_LDADD = $(R2_TEST_LIBS)
 
 mail_peer_sources = tests/unit/mail_peer.c tests/unit/mail_peer.h $(stub_net_sources)

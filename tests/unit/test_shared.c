@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -170,12 +171,49 @@ static void its_first_thread_has_ended(void **state)
     no_pidfd = false;
 }
 
+static int admitted; /* calls that let all of the user's processes read */
+
+int __wrap_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+
+int __wrap_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+    (void) b, (void) c, (void) d;
+    admitted += PR_SET_PTRACER == option && PR_SET_PTRACER_ANY == a ? 1 : 0;
+    return 0;
+}
+
+/* Yama: 0 and 1 are the scopes in which a process has a say, 0 needs none. */
+static void others_may_read_where_the_kernel_asks(void **state)
+{
+    static const char *const scopes[] = {"0\n", "1\n", "2\n", "3\n", "", NULL};
+    char path[] = "/tmp/test_shared.XXXXXX";
+    const int fd = mkstemp(path);
+
+    (void) state;
+    assert_true(fd >= 0);
+    for (int i = 0; NULL != scopes[i]; ++i) {
+        const size_t length = strlen(scopes[i]);
+
+        assert_int_equal(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, scopes[i], length, 0), length);
+        admitted = 0;
+        r2_process_admit(path);
+        assert_int_equal(admitted, 1 == i);
+    }
+    close(fd);
+    unlink(path);
+    admitted = 0;
+    r2_process_admit(path);
+    assert_int_equal(admitted, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(signals_interrupt_no_allocation),
         cmocka_unit_test(nobody_has_waited_for_it),
         cmocka_unit_test(its_first_thread_has_ended),
+        cmocka_unit_test(others_may_read_where_the_kernel_asks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
