@@ -194,6 +194,7 @@ static void r2_exec_op_done(void *arg, r2_status_t status)
     r2_exec_op_t *handle = arg;
     r2_exec_t *exec = handle->exec;
 
+    handle->message = NULL; /* the link's again */
     if (exec->over || (NULL != handle->loan && !r2_loan_sent(handle->loan, status))) {
         return;
     }
@@ -206,7 +207,6 @@ static void r2_exec_op_done(void *arg, r2_status_t status)
     }
     if (handle->fetching) { /* the copy is being written: the op ends with that */
         handle->is_whole = true;
-        handle->message = NULL; /* the link's again */
         return;
     }
     exec->sending -= R2_OP_SEND == exec->schedule->ops[handle - exec->ops].kind ? 1 : 0;
@@ -403,6 +403,7 @@ void r2_exec_end(r2_exec_t *exec)
         if (!r2_link_keep(exec->ops[i].message)) {
             return;
         }
+        exec->ops[i].message = NULL;
         --exec->sending;
         r2_exec_op_complete(exec, i);
     }

@@ -153,10 +153,18 @@ bool r2_loan_is_talking(const r2_exec_op_t *handle)
 
 /* ---- messages ---- */
 
+bool r2_loan_is_for_app(const r2_loan_t *loan)
+{
+    const r2_op_t *op = r2_loan_op(loan);
+
+    return loan->is_host && R2_OP_RECV == op->kind &&
+           NULL != r2_exec_convertor(loan->op->exec, &op->dst);
+}
+
 /* What only an application may go on with wakes no other thread. */
 static int r2_loan_wakes(const r2_loan_t *loan)
 {
-    return loan->is_host && loan->op->exec->app_only ? 0 : 1;
+    return r2_loan_is_for_app(loan) ? 0 : 1;
 }
 
 void r2_loan_note(r2_loan_t *loan)

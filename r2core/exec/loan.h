@@ -160,6 +160,8 @@ bool r2_loan_is_refuser(const r2_loans_t *loans, uint32_t rank);
 /** Reads on in the memory that is offered. @return R2_IN_PROGRESS: it is called again; R2_OK: the
  * message is awaited; or an error. */
 r2_status_t r2_loan_fetch(r2_loan_t *loan);
+/** True if code of the user takes what is read: no other thread may go on with it. */
+bool r2_loan_is_for_app(const r2_loan_t *loan);
 /** The memory is not to be read any more. */
 void r2_loan_take_back(r2_loan_t *loan);
 uint32_t r2_loan_index(const r2_loan_t *loan);

@@ -68,11 +68,21 @@ static r2_status_t r2_lend_read(r2_loan_t *loan, uint64_t bytes)
     return read ? R2_OK : R2_ERR_UNSUPPORTED;
 }
 
-static bool r2_lend_may_write(const r2_exec_t *exec)
+static bool r2_lend_may_write(const r2_loan_t *loan)
 {
-    const r2_net_t *net = exec->engine->net;
+    const r2_net_t *net = loan->op->exec->engine->net;
 
-    return net->app_drives || (net->may_deliver && !exec->app_only);
+    return net->app_drives || (net->may_deliver && !r2_loan_is_for_app(loan));
+}
+
+/* What is left, or so much of it that whole pieces are read, whatever was read before in this pass:
+ * elements are never cut. */
+static uint64_t r2_lend_part(const r2_loan_t *loan)
+{
+    const uint64_t left = r2_loan_op(loan)->bytes - loan->at;
+    const uint64_t room = loan->op->exec->engine->loans.room_bytes;
+
+    return left <= room ? left : room / R2_LEND_PIECE_BYTES * R2_LEND_PIECE_BYTES;
 }
 
 /*
@@ -102,21 +112,22 @@ static r2_status_t r2_lend_decline(r2_loan_t *loan, r2_loan_answer_t answer)
 r2_status_t r2_loan_fetch(r2_loan_t *loan)
 {
     r2_exec_t *exec = loan->op->exec;
-    uint64_t *room = &exec->engine->loans.room_bytes;
-    const uint64_t bytes = r2_loan_op(loan)->bytes, at = loan->at;
+    r2_loans_t *loans = &exec->engine->loans;
+    const uint64_t bytes = r2_loan_op(loan)->bytes, at = loan->at, part = r2_lend_part(loan);
     r2_status_t status;
 
-    if (!r2_lend_may_write(exec)) {
+    if (!r2_lend_may_write(loan)) {
         return R2_IN_PROGRESS;
     }
     if (0 == loan->place.pid) {
         return r2_lend_decline(loan, R2_LOAN_NEVER);
     }
-    if (0 == *room) {
+    if (0 == part) {
+        loans->room_bytes = 0; /* another one is the first in the next pass */
         return R2_IN_PROGRESS;
     }
-    status = r2_lend_read(loan, r2_min(bytes - at, *room));
-    *room -= loan->at - at;
+    status = r2_lend_read(loan, part);
+    loans->room_bytes -= loan->at - at;
     if (R2_OK != status || (loan->at == bytes && !r2_lend_stands(loan))) {
         return r2_lend_decline(loan, R2_ERR_NO_MEMORY == status ? R2_LOAN_NOT_NOW : R2_LOAN_NEVER);
     }

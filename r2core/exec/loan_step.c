@@ -229,10 +229,8 @@ static r2_status_t r2_loan_step(r2_loan_t *loan, unsigned *ended_p)
         }
         return R2_OK;
     case R2_LOAN_HEARD: {
-        const uint64_t before = loan->at;
         r2_status_t status = loan->is_host ? r2_loan_fetch(loan) : r2_loan_copy(loan);
 
-        *ended_p += loan->at > before ? 1 : 0; /* nobody sleeps while there is more */
         return R2_OK == status && R2_LOAN_SENT != loan->state ? R2_IN_PROGRESS : status;
     }
     case R2_LOAN_COPYING:
@@ -253,12 +251,26 @@ static r2_status_t r2_loan_step(r2_loan_t *loan, unsigned *ended_p)
     return R2_OK;
 }
 
+/* Another loan is the first to read if one has used up all room. */
+static void r2_loans_turn(r2_loans_t *loans)
+{
+    r2_loan_t *loan = loans->busy;
+
+    if (0 == loans->room_bytes) {
+        DL_DELETE2(loans->busy, loan, busy_prev, busy_next);
+        DL_APPEND2(loans->busy, loan, busy_prev, busy_next);
+    }
+    loans->room_bytes = R2_LOAN_PASS_BYTES;
+}
+
+/* @return ops that have ended; one more where something was read: nobody sleeps while there is
+ * more. */
 unsigned r2_loans_run(r2_engine_t *engine)
 {
     unsigned ended = 0, count = 0;
     r2_loan_t *loan;
 
-    engine->loans.room_bytes = R2_LOAN_PASS_BYTES;
+    r2_loans_turn(&engine->loans);
     DL_COUNT2(engine->loans.busy, loan, count, busy_next);
     while (count-- > 0 && NULL != (loan = engine->loans.busy)) {
         r2_exec_t *exec = loan->op->exec;
@@ -278,5 +290,5 @@ unsigned r2_loans_run(r2_engine_t *engine)
             r2_loan_note(loan);
         }
     }
-    return ended;
+    return ended + (engine->loans.room_bytes < R2_LOAN_PASS_BYTES ? 1 : 0);
 }

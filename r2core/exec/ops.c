@@ -162,7 +162,7 @@ void r2_exec_pass_on(void *arg, uint64_t bytes)
     for (uint32_t d = first[0]; d < first[1] && !exec->over; ++d) {
         const r2_exec_op_t *send = &exec->ops[program->dependents[d]];
 
-        if (send->follows && !send->done) { /* or its message is the link's again */
+        if (send->follows && NULL != send->message) { /* or it is the link's again */
             r2_link_ready(send->message, bytes);
         }
     }

@@ -65,7 +65,7 @@ void r2_stream_fill(const r2_exec_t *exec, uint32_t index)
     const r2_op_t *op = &exec->schedule->ops[index];
     const r2_staged_side_t *side = r2_exec_staged(exec, op->src.buf);
 
-    if (exec->ops[index].filling && !exec->over) {
+    if (exec->ops[index].filling && NULL != exec->ops[index].message && !exec->over) {
         r2_link_ready(exec->ops[index].message,
                       side->touch->cuts[r2_stream_loaded(exec, index)] - op->src.offset_bytes);
     }

@@ -91,20 +91,26 @@ static inline void begin_send(r2_exec_t *exec, uint64_t bytes)
     run();
 }
 
-/** What becomes of what comes: it is put where it belongs, added to what is there, or to what
- * another op copies there first. */
-typedef enum form { PUT, ADDED, COPIED } form_t;
+/** What becomes of what comes: it is put where it belongs, also by code of the user, added to what
+ * is there, or to what another op copies there first. */
+typedef enum form { PUT, MOVED, ADDED, COPIED, FORMS } form_t;
+
+static inline void move_there(void *arg, uint64_t offset, void *data, uint64_t bytes, bool write)
+{
+    assert_true(write && links_net.app_drives);
+    memcpy((char *) arg + offset, data, bytes);
+}
 
 static inline void add_recv(r2_schedule_t *schedule, uint32_t peer, uint64_t bytes, form_t form)
 {
     uint32_t deps[2] = {0};
 
-    schedule->scratch_bytes = PUT == form ? 0 : bytes;
+    schedule->scratch_bytes = form < ADDED ? 0 : bytes;
     deps[0] = r2_schedule_add(schedule,
                               &(r2_op_t){.kind = R2_OP_RECV,
                                          .peer = peer,
                                          .bytes = bytes,
-                                         .dst = {PUT == form ? R2_BUF_OUT : R2_BUF_SCRATCH, 0}},
+                                         .dst = {form < ADDED ? R2_BUF_OUT : R2_BUF_SCRATCH, 0}},
                               NULL, 0);
     if (COPIED == form) {
         deps[1] = r2_schedule_add(schedule,
@@ -114,7 +120,7 @@ static inline void add_recv(r2_schedule_t *schedule, uint32_t peer, uint64_t byt
                                              .dst = {R2_BUF_OUT, 0}},
                                   NULL, 0);
     }
-    if (PUT != form) {
+    if (form >= ADDED) {
         r2_schedule_add(schedule,
                         &(r2_op_t){.kind = R2_OP_REDUCE,
                                    .bytes = bytes,
@@ -132,6 +138,9 @@ static inline void begin_recv(r2_exec_t *exec, uint64_t bytes, form_t form)
 
     call_count = 0;
     args.any_thread = true;
+    if (MOVED == form) {
+        args.convertors[1] = (r2_convertor_t){.move = move_there, .arg = out};
+    }
     r2_schedule_init(&schedule);
     add_recv(&schedule, 1, bytes, form);
     start(exec, &schedule, &args);
@@ -142,7 +151,7 @@ static inline void begin_recv(r2_exec_t *exec, uint64_t bytes, form_t form)
 static inline void assert_came(uint64_t bytes, form_t form)
 {
     for (uint64_t i = 0; i < bytes; ++i) {
-        const uint8_t before = PUT == form ? 0 : ADDED == form ? 3 : in[i];
+        const uint8_t before = form < ADDED ? 0 : ADDED == form ? 3 : in[i];
 
         assert_int_equal(out[i], (uint8_t) (theirs[i] + before));
     }

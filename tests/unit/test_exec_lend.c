@@ -138,9 +138,9 @@ static void what_is_offered_is_read(void **state)
     const uint64_t lengths[] = {LONG, MOST};
 
     (void) state;
-    for (size_t i = 0; i < 3 * r2_array_count(lengths); ++i) {
-        const uint64_t bytes = lengths[i / 3];
-        const form_t form = (form_t) (i % 3);
+    for (size_t i = 0; i < FORMS * r2_array_count(lengths); ++i) {
+        const uint64_t bytes = lengths[i / FORMS];
+        const form_t form = (form_t) (i % FORMS);
         r2_exec_t exec;
 
         memset(out, 3, sizeof(out));
@@ -181,10 +181,12 @@ static void so_much_is_read_in_a_pass(void **state)
         memcpy((char *) (uintptr_t) calls[i].data, &place, sizeof(place));
         complete(i, R2_OK);
     }
-    for (int pass = 1; pass <= 6; ++pass) {
+    for (uint64_t pass = 1; pass <= 6; ++pass) {
         r2_engine_run(&engine, true);
         read = exec.ops[0].loan->at + exec.ops[1].loan->at;
         assert_int_equal(read, pass * R2_LOAN_PASS_BYTES);
+        assert_in_range(exec.ops[0].loan->at, pass / 2 * R2_LOAN_PASS_BYTES,
+                        (pass + 1) / 2 * R2_LOAN_PASS_BYTES); /* in turn */
     }
     assert_int_equal(read, 2 * MOST);
     complete(2, R2_OK);
@@ -192,6 +194,60 @@ static void so_much_is_read_in_a_pass(void **state)
     run();
     assert_ended(&exec);
     assert_came(MOST, PUT);
+}
+
+static void add_words(void *arg, const void *from, void *into, size_t count)
+{
+    (void) arg;
+    for (size_t i = 0; i < count; ++i) {
+        uint64_t a, b;
+
+        memcpy(&a, (const char *) from + 8 * i, 8);
+        memcpy(&b, (char *) into + 8 * i, 8);
+        b += a;
+        memcpy((char *) into + 8 * i, &b, 8);
+    }
+}
+
+/* Whatever else is read in the same pass. */
+static void elements_are_not_cut(void **state)
+{
+    static uint8_t other[LONG + 1], sums[MOST];
+    r2_exec_args_t args = arguments(in, other);
+    r2_schedule_t schedule;
+    r2_exec_t first, second;
+
+    (void) state;
+    memset(sums, 3, sizeof(sums));
+    memcpy(out, sums, sizeof(sums));
+    add_words(NULL, theirs, sums, MOST / 8);
+    r2_schedule_init(&schedule);
+    add_recv(&schedule, 1, LONG + 1, PUT);
+    start(&first, &schedule, &args);
+    args = arguments(in, out);
+    args.any_thread = true;
+    args.reduce = add_words;
+    args.element_bytes = 8;
+    r2_schedule_init(&schedule);
+    add_recv(&schedule, 2, MOST, ADDED);
+    start(&second, &schedule, &args);
+    for (uint32_t i = 0; i < 2; ++i) {
+        const r2_loan_place_t place = {.pid = (uint64_t) getpid(),
+                                       .address = (uintptr_t) theirs,
+                                       .word_address = (uintptr_t) &word,
+                                       .word = 99};
+
+        memcpy((char *) (uintptr_t) calls[i].data, &place, sizeof(place));
+        complete(i, R2_OK);
+    }
+    run();
+    assert_memory_equal(out, sums, sizeof(sums));
+    assert_memory_equal(other, theirs, sizeof(other));
+    complete(2, R2_OK);
+    complete(3, R2_OK);
+    run();
+    assert_ended(&first);
+    assert_ended(&second);
 }
 
 /* @param far what is passed on comes from another host */
@@ -305,6 +361,7 @@ int main(void)
         T_LEND(short_messages_and_other_hosts_get_no_offers),
         T_LEND(what_is_offered_is_read),
         T_LEND(so_much_is_read_in_a_pass),
+        T_LEND(elements_are_not_cut),
         T_LEND(what_comes_from_another_host_goes_on_as_it_comes),
         T_LEND(what_comes_from_this_host_is_passed_on_whole),
     };

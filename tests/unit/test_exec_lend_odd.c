@@ -95,18 +95,18 @@ static void what_was_read_in_part_is_asked_for(void **state)
     const uint64_t cut = 2 * (uint64_t) R2_LEND_PIECE_BYTES, piece = 48 * 1024;
 
     (void) state;
-    for (int i = 0; i < 6; ++i) {
+    for (int i = 0; i < 2 * FORMS; ++i) {
         const form_t form = (form_t) (i / 2);
         r2_exec_t exec;
 
         memset(out, 3, sizeof(out));
         begin_recv(&exec, MOST, form);
-        unreadable_from = (uintptr_t) theirs + cut;
+        unreadable_from = (uintptr_t) theirs + (0 == i % 2 ? cut : MOST);
         unreadable_to = (uintptr_t) theirs + MOST;
         words_left = 0 == i % 2 ? UINT32_MAX : 1;
         offers(0, (uint64_t) getpid());
         asks_for_the_message(true);
-        assert_int_equal(NULL != calls[2].sink, COPIED == form);
+        assert_int_equal(NULL != calls[2].sink, MOVED == form || COPIED == form);
         if (NULL == calls[2].sink) {
             memcpy((char *) (uintptr_t) calls[2].data, theirs, MOST);
         }
@@ -129,15 +129,14 @@ static void nothing_is_written_by_who_may_not(void **state)
         const bool read = i < 2;
         r2_exec_t exec;
 
-        begin_recv(&exec, LONG, PUT);
+        begin_recv(&exec, LONG, 0 == i % 2 ? PUT : MOVED);
         links_net.app_drives = false;
         links_net.may_deliver = 0 != i % 2;
-        exec.app_only = 0 != i % 2;
         out[0] = 3;
         offers(0, read ? (uint64_t) getpid() : 0);
         assert_int_equal(call_count, 1);
         assert_int_equal(out[0], 3);
-        assert_int_equal(r2_staging_is_busy(&engine.staging), !exec.app_only); /* wakes threads */
+        assert_int_equal(r2_staging_is_busy(&engine.staging), 0 == i % 2); /* it wakes threads */
         links_net.app_drives = links_net.may_deliver = true;
         run();
         assert_call(1, read, read ? R2_LOAN_ANSWER : 0);
@@ -146,6 +145,24 @@ static void nothing_is_written_by_who_may_not(void **state)
         assert_ended(&exec);
         assert_true(!read || 0 == memcmp(out, theirs, LONG));
     }
+}
+
+/* Where the user's code has no part in it, also of a call with his operation. */
+static void other_threads_read(void **state)
+{
+    r2_exec_t exec;
+
+    (void) state;
+    begin_recv(&exec, LONG, PUT);
+    exec.app_only = true;
+    links_net.app_drives = false;
+    offers(0, (uint64_t) getpid());
+    assert_call(1, true, R2_LOAN_ANSWER);
+    links_net.app_drives = true;
+    complete(1, R2_OK);
+    run();
+    assert_ended(&exec);
+    assert_came(LONG, PUT);
 }
 
 /* The owner has died before it has offered. */
@@ -170,6 +187,7 @@ int main(void)
         T_LEND(what_cannot_be_read_is_awaited),
         T_LEND(what_was_read_in_part_is_asked_for),
         T_LEND(nothing_is_written_by_who_may_not),
+        T_LEND(other_threads_read),
         T_LEND(who_awaits_an_offer_fails_with_its_peer),
     };
 
