@@ -133,13 +133,13 @@ static void r2_service_take_over(r2_service_t *service)
     r2_net_t *net = &ctx->core.net;
     const uint64_t turn_ends_ns = r2_now_ns(net->clock) + R2_SERVICE_TURN_NS;
     uint64_t deadline_ns;
-    bool idle, wanted;
+    bool more, idle, wanted;
 
     ++ctx->core.counters.service_takeovers;
     atomic_store(&ctx->app_wants, 0);
     do {
-        (void) r2_ctx_drive_locked(ctx, R2_DRIVE_SERVICE);
-        idle = r2_net_arm(net);
+        more = r2_ctx_drive_locked(ctx, R2_DRIVE_SERVICE) > 0 && ctx->core.params.async_progress;
+        idle = !more && r2_net_arm(net); /* nothing tells of memory that is left to be read */
         wanted = 0 != atomic_load(&ctx->app_wants) || 0 != atomic_load(&ctx->core.app_blocked);
     } while (!idle && !wanted && net->now_ns < turn_ends_ns);
     service->busy = !idle && !wanted;

@@ -251,7 +251,7 @@ static r2_status_t r2_loan_step(r2_loan_t *loan, unsigned *ended_p)
     return R2_OK;
 }
 
-/* Another loan is the first to read if one has used up all room. */
+/* Not always the same loan is the first to read, where there is room for one. */
 static void r2_loans_turn(r2_loans_t *loans)
 {
     r2_loan_t *loan = loans->busy;
@@ -263,8 +263,7 @@ static void r2_loans_turn(r2_loans_t *loans)
     loans->room_bytes = R2_LOAN_PASS_BYTES;
 }
 
-/* @return ops that have ended; one more where something was read: nobody sleeps while there is
- * more. */
+/* @return ops that have ended; one more where something was read: there may be more. */
 unsigned r2_loans_run(r2_engine_t *engine)
 {
     unsigned ended = 0, count = 0;

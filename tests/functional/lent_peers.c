@@ -26,6 +26,7 @@
 #define LONGEST  (1 << 20) /* ints */
 #define STRIDE   3
 #define SECRET   (64u << 10) /* bytes, at that distance from the start */
+#define MEMBERS  12          /* at most */
 #define GOING_S  1.6
 #define ERROR_S  10.0
 #define SKIPPED  77
@@ -100,8 +101,8 @@ static int both(int count, int round, int *wrong)
 {
     const int doubles = count / 2, each = count / 4 + 1;
     double *from = (double *) in, *to = (double *) out;
-    MPI_Request requests[2];
-    int rc;
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    int rc, first;
 
     for (int i = 0; i < doubles; ++i) {
         from[i] = me + 0.5 * (round & 15) * i;
@@ -114,7 +115,8 @@ static int both(int count, int round, int *wrong)
                                          MPI_SUM, 0, MPI_COMM_WORLD, &requests[1])
                            : rc;
     rc = end(rc, &requests[1]);
-    rc = MPI_SUCCESS == rc ? MPI_Wait(&requests[0], MPI_STATUS_IGNORE) : rc;
+    first = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    rc = MPI_SUCCESS == rc ? first : rc;
     for (int i = 0; MPI_SUCCESS == rc && 0 == me && i < doubles; ++i) {
         *wrong += to[i] != size * (size - 1) / 2 + 0.5 * size * (round & 15) * i;
     }
@@ -247,6 +249,9 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Op_create(add, 1, &sums);
+    if (size > MEMBERS) {
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
     in = memory();
     out = memory();
     bytes = (char *) memory();
