@@ -116,7 +116,7 @@ typedef struct r2_loans {
     r2_loan_t *busy;     /* list: news, or copies under way */
     uint8_t *refusals;   /* owned: by process; NULL: none so far */
     uint64_t words;      /* that stood so far */
-    uint64_t room_bytes; /* of the host's memory are read in this pass */
+    uint64_t room_bytes; /* so much more of the host's memory may be read in this pass */
 } r2_loans_t;
 
 /** @param mem NULL: nothing is offered, and what is offered is refused. */

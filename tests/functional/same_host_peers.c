@@ -22,11 +22,9 @@
 #include "counted.h"
 #include "strike.h"
 
-#define LONGEST  20000 /* ints: also more than mailboxes take */
-#define GOING_S  1.6
-#define BURST    400
-#define ERROR_S  10.0
-#define TEXT_MAX MPI_MAX_ERROR_STRING
+#define LONGEST 20000 /* ints: also more than mailboxes take */
+#define GOING_S 1.6
+#define BURST   400
 
 static int me, size;
 static bool dies;   /* the last one: then nothing is long, and mailboxes take all */
@@ -151,18 +149,6 @@ static int burst(int *wrong)
     return rc;
 }
 
-/* Survivors. @return 0: told in time who is gone. */
-static int survived(int rc, double silent_s)
-{
-    char text[TEXT_MAX];
-    int length;
-
-    MPI_Error_string(rc, text, &length);
-    printf("rank %d: %s after %.1f s\n", me, text, silent_s);
-    fflush(stdout);
-    return MPI_SUCCESS == rc || silent_s > ERROR_S;
-}
-
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "going", *by = argc > 2 ? argv[2] : "mailboxes";
@@ -186,7 +172,7 @@ int main(int argc, char **argv)
     local = counted(blocks ? "coll_r2_local_collectives" : "coll_r2_local_messages");
     failed = 0 != wrong || (0 != strcmp(by, "some") && (0 == local) != (0 == strcmp(by, "lanes")));
     if (dies) {
-        failed = failed || 0 != survived(rc, MPI_Wtime() - newest);
+        failed = failed || 0 != survived(me, rc, MPI_Wtime() - newest);
     } else {
         failed = failed || MPI_SUCCESS != rc;
         MPI_Finalize();

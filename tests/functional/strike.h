@@ -7,12 +7,15 @@
 #ifndef STRIKE_H
 #define STRIKE_H
 
+#include <mpi.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define MS 1000u
+#define MS      1000u
+#define ERROR_S 10.0
 
 /* "stopped": three times for 0.3 s. "killed". "stopped-killed": 0.5 s after it is stopped. Others:
  * nothing. A child does that to its parent. */
@@ -36,6 +39,19 @@ static inline void strike(const char *what)
         kill(parent, SIGKILL);
     }
     _exit(0);
+}
+
+/* Of who goes on. @param silent_s since its newest call began. @return 0: told in time who is
+ * gone. */
+static inline int survived(int rank, int rc, double silent_s)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int length;
+
+    MPI_Error_string(rc, text, &length);
+    printf("rank %d: %s after %.1f s\n", rank, text, silent_s);
+    fflush(stdout);
+    return MPI_SUCCESS == rc || silent_s > ERROR_S;
 }
 
 #endif
