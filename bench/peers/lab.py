@@ -111,14 +111,14 @@ class Run:
         yields = {"OMPI_MCA_mpi_yield_when_idle": "0"} if self.cores() else {}
         return {**os.environ, **yields}
 
-    def take(self, labs):
-        """Makes it: {"figures"} or {"error"}, and "others"."""
+    def take(self, labs, look=lambda: None):
+        """Makes it: {"figures"} or {"error"}, and "others". @param look called after each row."""
         lab, meter = labs.name(self.row.layout.rate), Meter()
         with tempfile.TemporaryFile("w+", errors="replace") as said:
             child = subprocess.Popen(self.command(lab), stdin=subprocess.DEVNULL, text=True,
                                      stdout=subprocess.PIPE, stderr=said, errors="replace",
                                      env=self.environment())
-            status, text = self.await_table(child)
+            status, text = self.await_table(child, look)
             said.seek(0)
             error = reason(status, said.read() or text) if status else None
         found = table(text)
@@ -128,13 +128,17 @@ class Run:
                  "others": meter.others()}
         return {**taken, "error": error} if error else taken
 
-    def await_table(self, child):
+    def await_table(self, child, look):
         """Reads until the table is whole, then waits a little for the end: (status, text)."""
-        text = ""
+        text, seen = "", 0
         try:
             for line in child.stdout:
                 text += line
-                if set(self.sizes) <= set(table(text)):
+                found = table(text)
+                if len(found) > seen:
+                    seen = len(found)
+                    look()
+                if set(self.sizes) <= set(found):
                     return child.wait(LINGER_S), text
             return child.wait(LIMIT_S), text
         except subprocess.TimeoutExpired:

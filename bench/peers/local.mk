@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # r2 against what people use today: make bench-peers [PEERS_OPTIONS="--quick --plots DIR"]
+noinst_PROGRAMS += bench/peers/core_trip
+bench_peers_core_trip_SOURCES = bench/peers/core_trip.c
+
 EXTRA_DIST += \
+    bench/peers/cores.py \
     bench/peers/faults.py \
     bench/peers/figures.py \
     bench/peers/gloo_bench.cc \

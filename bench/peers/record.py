@@ -17,7 +17,8 @@ class Record:
     def __init__(self, path=None):
         self.path = path
         self.about = {}     # machine, commit, day
-        self.runs = []      # {"row", "stack", "round", "sizes", "figures" or "error", "others"}
+        self.runs = []      # {"row", "stack", "round", "sizes", "figures" or "error", "others",
+                            #  "trip_ns", "far"}
         self.faults = []    # {"fault", "stack", "round", "points", "at_s", "status", "end_s"}
 
     @classmethod

@@ -142,7 +142,9 @@ def head(record):
     about, others = record.about, record.others()
     used = "" if others is None else "; others used %.2f of %s cores (most: %.2f)" % (
         others[0], about.get("cores", "?"), others[1])
-    return "%s, commit %s%s." % (about.get("day", "-"), about.get("commit", "-"), used)
+    far = [run["far"] for run in record.runs if "far" in run]
+    apart = "; cores far apart in %d of %d runs" % (sum(far), len(far)) if far else ""
+    return "%s, commit %s%s%s." % (about.get("day", "-"), about.get("commit", "-"), used, apart)
 
 
 def document(record):

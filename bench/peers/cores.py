@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""How far apart the machine's cores are. The host of a virtual machine moves its cores: on one that
+was measured a cache line took 50 ns from core to core and back, or 330, for seconds at a time and
+mostly under load, and what processes of one machine hand to each other took six times as long."""
+
+import os
+import subprocess
+import time
+
+PROGRAM = "bench/peers/core_trip"
+TIMES = 2.0         # so many times the shortest trip is far
+PATIENCE_S = 10     # a run does not wait longer for cores that are near
+PAUSE_S = 0.1       # an idle machine's cores come together again
+FIRST = 8           # trips that say what is near
+TRIES = 4           # a run whose cores were far is made again
+
+
+class Cores:
+    """The first two cores that this process may use."""
+
+    def __init__(self, build, sleep=time.sleep):
+        self.program, self.sleep = os.path.join(build, PROGRAM), sleep
+        self.pair = sorted(os.sched_getaffinity(0))[:2]
+        self.least_ns = None
+        for _ in range(FIRST):
+            if self.trip_ns() is not None:
+                self.sleep(PAUSE_S)
+
+    def trip_ns(self):
+        """Of a cache line, there and back; None: there is one core, or no program."""
+        if len(self.pair) < 2 or not os.path.exists(self.program):
+            return None
+        said = subprocess.run([self.program, *map(str, self.pair)], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+        self.least_ns = min(float(said), self.least_ns or float(said))
+        return float(said)
+
+    def is_far(self, trip_ns):
+        """Against the shortest trip so far."""
+        return trip_ns is not None and trip_ns > TIMES * self.least_ns
+
+    def settle(self):
+        """Waits until cores are near, not for ever."""
+        end_s = time.monotonic() + PATIENCE_S
+        while self.is_far(self.trip_ns()) and time.monotonic() < end_s:
+            self.sleep(PAUSE_S)
+
+    def take(self, make):
+        """The first of some runs whose cores are near after each row, else the last; with how far
+        they were at most. One that fails is not made again.
+        @param make makes a run, and calls what it is given after each row."""
+        for _ in range(TRIES):
+            trips = []
+            self.settle()
+            taken = make(lambda trips=trips: trips.append(self.trip_ns()))
+            trips = [trip_ns for trip_ns in trips if trip_ns is not None]
+            if trips:
+                taken = {**taken, "trip_ns": max(trips), "far": self.is_far(max(trips))}
+            if not taken.get("far") or "error" in taken:
+                break
+        return taken
