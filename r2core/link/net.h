@@ -136,6 +136,7 @@ typedef struct r2_net {
     bool may_deliver;
     /* an application thread drives: sinks, which run code of the user, may be called */
     bool app_drives;
+    bool hands_over; /* so the newest packet went to who wants messages that nobody announced */
     /* who drives comes back at once: acknowledgements may wait for more */
     bool staying;
     /* an application drives, and comes back soon as a rule: not all is looked after each time */

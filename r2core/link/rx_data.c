@@ -226,7 +226,8 @@ bool r2_rx_data(r2_lane_t *lane, const r2_wire_header_t *header, const void *dat
     if (r2_rx_is_complete(link, header->message)) {
         return r2_rx_again(lane, header, NULL);
     }
-    if (r2_rx_hand_over(link, header, data)) {
+    net->hands_over = r2_rx_hand_over(link, header, data);
+    if (net->hands_over) {
         return true;
     }
     message = r2_table_find(&link->rx.arriving, &header->message);

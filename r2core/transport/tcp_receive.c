@@ -17,6 +17,9 @@
 /* After a long packet another one is expected among so many. */
 #define LONG_PACKETS 16u
 
+/* So much is read in one turn, if the kernel has it: what came together is acknowledged once. */
+#define TURN_BYTES 65536u
+
 /** @return bytes of a packet with its frame, or 0: this is none. */
 static size_t r2_tcp_frame_bytes(const r2_tcp_worker_t *worker, const r2_tcp_frame_t *frame)
 {
@@ -190,10 +193,15 @@ static size_t r2_tcp_first_bytes(const r2_tcp_ep_t *ep)
                                                : room;
 }
 
-/** One read while nothing is left of a packet: into memory for one. @return as recv(). */
-static ssize_t r2_tcp_read_next(r2_tcp_ep_t *ep, r2_tcp_packet_t *packet, unsigned *count_p)
+/**
+ * One read while nothing is left of a packet: into memory for one.
+ * @param full_p gets whether as much came as was asked for. @return as recv().
+ */
+static ssize_t r2_tcp_read_next(r2_tcp_ep_t *ep, r2_tcp_packet_t *packet, unsigned *count_p,
+                                bool *full_p)
 {
-    const ssize_t got = r2_tcp_recv(ep->fd, &packet->frame, r2_tcp_first_bytes(ep));
+    const size_t room = r2_tcp_first_bytes(ep);
+    const ssize_t got = r2_tcp_recv(ep->fd, &packet->frame, room);
     char *from = (char *) &packet->frame;
     size_t whole;
 
@@ -201,6 +209,7 @@ static ssize_t r2_tcp_read_next(r2_tcp_ep_t *ep, r2_tcp_packet_t *packet, unsign
         r2_tcp_packet_put(ep->worker, packet);
         return got;
     }
+    *full_p = (size_t) got == room;
     packet->got_bytes = (size_t) got;
     whole = packet->got_bytes < sizeof(packet->frame)
                 ? sizeof(packet->frame)
@@ -217,7 +226,7 @@ static ssize_t r2_tcp_read_next(r2_tcp_ep_t *ep, r2_tcp_packet_t *packet, unsign
 }
 
 /** One read of what is left of a packet, and a little beyond. @return as recvmsg(). */
-static ssize_t r2_tcp_read_rest(r2_tcp_ep_t *ep, unsigned *count_p)
+static ssize_t r2_tcp_read_rest(r2_tcp_ep_t *ep, unsigned *count_p, bool *full_p)
 {
     r2_tcp_packet_t *packet = ep->packet;
     const size_t rest = packet->need_bytes - packet->got_bytes;
@@ -233,6 +242,7 @@ static ssize_t r2_tcp_read_rest(r2_tcp_ep_t *ep, unsigned *count_p)
     if (got <= 0) {
         return got;
     }
+    *full_p = (size_t) got == rest + sizeof(ahead);
     packet->got_bytes += r2_min((size_t) got, rest);
     *count_p += r2_tcp_packet_got(ep);
     if ((size_t) got > rest) {
@@ -241,36 +251,59 @@ static ssize_t r2_tcp_read_rest(r2_tcp_ep_t *ep, unsigned *count_p)
     return got;
 }
 
+/** One read. @return as recv(); EAGAIN without memory: what has come stays with the kernel. */
+static ssize_t r2_tcp_read(r2_tcp_ep_t *ep, unsigned *count_p, bool *full_p)
+{
+    r2_tcp_packet_t *packet = NULL == ep->packet ? r2_tcp_packet_get(ep->worker) : ep->packet;
+
+    if (NULL == packet || !r2_tcp_packet_is_spare(ep->worker)) {
+        if (NULL != packet && packet != ep->packet) {
+            r2_tcp_packet_put(ep->worker, packet);
+        }
+        errno = EAGAIN;
+        return -1;
+    }
+    return packet == ep->packet ? r2_tcp_read_rest(ep, count_p, full_p)
+                                : r2_tcp_read_next(ep, packet, count_p, full_p);
+}
+
+/**
+ * Is there more to read in this turn?
+ * @param begun a packet that is to go to memory of its own. @param full the last read was.
+ * @param bytes that were read.
+ */
+static bool r2_tcp_reads_on(const r2_tcp_ep_t *ep, bool begun, bool full, size_t bytes)
+{
+    const r2_tcp_worker_t *worker = ep->worker;
+
+    if (R2_OK != ep->failure || NULL == ep->packet) {
+        return false;
+    }
+    return (begun && ep->packet->asked) ||
+           (full && bytes < TURN_BYTES && NULL != worker->callbacks.reads_on &&
+            worker->callbacks.reads_on(worker->arg));
+}
+
 unsigned r2_tcp_receive(r2_tcp_ep_t *ep)
 {
-    r2_tcp_worker_t *worker = ep->worker;
-    r2_tcp_packet_t *packet = NULL;
     unsigned count = 0;
-    ssize_t got;
+    size_t bytes = 0;
+    bool more = R2_OK == ep->failure;
 
-    if (R2_OK != ep->failure) {
-        return 0;
-    }
-    if (NULL == ep->packet) {
-        packet = r2_tcp_packet_get(worker);
-    }
-    if ((NULL == packet && NULL == ep->packet) || !r2_tcp_packet_is_spare(worker)) {
-        if (NULL != packet) {
-            r2_tcp_packet_put(worker, packet);
-        }
-        return 0;
-    }
-    got = NULL != packet ? r2_tcp_read_next(ep, packet, &count) : r2_tcp_read_rest(ep, &count);
-    if (got > 0 && NULL != packet && NULL != ep->packet && ep->packet->asked) {
-        const ssize_t more = r2_tcp_read_rest(ep, &count);
+    while (more) {
+        const bool begins = NULL == ep->packet;
+        bool full = false;
+        const ssize_t got = r2_tcp_read(ep, &count, &full);
 
-        got = more > 0 || (more < 0 && (EAGAIN == errno || EINTR == errno)) ? got : more;
-    }
-    if (got <= 0) {
-        if (0 == got || (EAGAIN != errno && EINTR != errno)) {
+        if (0 == got || (got < 0 && EAGAIN != errno && EINTR != errno)) {
             r2_tcp_ep_fail(ep, 0 == got ? R2_ERR_LANE_DOWN : r2_tcp_status(errno));
+            return count;
         }
-        return 0;
+        bytes += (size_t) r2_max(got, 0);
+        more = got > 0 && r2_tcp_reads_on(ep, begins, full, bytes);
+    }
+    if (0 == bytes) {
+        return count;
     }
     r2_tcp_ep_is_recent(ep);
     return r2_max(count, 1u);

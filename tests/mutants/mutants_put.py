@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of messages that are put, or read, where they belong, as in mutants.py."""
 
-from watchers import DIRECT, GIVEN_UP, PLACE, PLACED_DROP, over_nic, over_tcp
+from watchers import DIRECT, GIVEN_UP, PLACE, PLACED_DROP, WHOLE, over_nic, over_tcp
 
 MUTANTS_PUT = [
     ("completion-of-a-direct-write-is-delivery", "link/direct.c",
@@ -120,4 +120,18 @@ MUTANTS_PUT = [
     ("long-packets-behind-short-ones-surprise", "transport/tcp_receive.c",
      "ep->expects_long = LONG_PACKETS;", "ep->expects_long = 1;",
      over_tcp("test_landing_behind_short")),
+    ("what-came-together-is-handed-up-one-by-one", "transport/tcp_receive.c",
+     "           (full && bytes < TURN_BYTES && NULL", "           (full && bytes < 1 && NULL",
+     over_tcp("test_reading_on")),
+    ("a-turn-of-reading-has-no-end", "transport/tcp_receive.c",
+     "bytes < TURN_BYTES", "bytes < SIZE_MAX", over_tcp("test_reading_on")),
+    ("calls-are-read-ahead-of", "transport/tcp_receive.c",
+     "            worker->callbacks.reads_on(worker->arg));", "            true);",
+     over_tcp("test_reading_on")),
+    ("links-read-on-for-ever", "link/rx_data.c",
+     "    net->hands_over = r2_rx_hand_over(link, header, data);\n    if (net->hands_over) {",
+     "    net->hands_over = net->hands_over || r2_rx_hand_over(link, header, data);\n"
+     "    if (net->hands_over) {", WHOLE),
+    ("links-never-read-on", "link/rx_land.c",
+     "    return net->hands_over;", "    return false && net->hands_over;", WHOLE),
 ]

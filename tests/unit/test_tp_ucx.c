@@ -459,6 +459,7 @@ static const struct CMUnitTest over_tcp_and_shared_memory[] = {
     {"lo/test_strangers", test_strangers, use_lo, NULL, NULL},
     {"lo/test_wrong_peer", test_wrong_peer, use_lo, NULL, NULL},
     {"lo/test_one_endpoint", test_one_endpoint, use_lo, NULL, NULL},
+    {"lo/test_reading_on", test_reading_on, use_lo, NULL, NULL},
     {"shm/test_forked_child", test_forked_child, use_shared_memory, NULL, NULL},
     {"test_no_device", test_no_device, use_lo, NULL, NULL},
 };
@@ -471,11 +472,8 @@ int main(int argc, char **argv)
     bool is_rc, is_ud;
     int failed;
 
-    if (length <= 0 || R2_OK != r2_tp_create(&tp)) {
-        return EXIT_FAILURE;
-    }
     pattern = malloc(DATA_MAX + 512);
-    if (NULL == pattern) {
+    if (length <= 0 || NULL == pattern || R2_OK != r2_tp_create(&tp)) {
         return EXIT_FAILURE;
     }
     for (size_t i = 0; i < DATA_MAX + 512; ++i) {

@@ -305,6 +305,12 @@ static bool arrives(stub_net_t *stub, uint32_t number, uint8_t flags, uint32_t m
     return taker->taken > taken;
 }
 
+/* What the transport is told when it has more. */
+static bool reads_on(const stub_net_t *stub)
+{
+    return stub->net.callbacks.reads_on(stub->link->lanes[0].conn->worker);
+}
+
 /* Nothing is kept of it, it counts as consumed, and a second copy is known as one. */
 static void unexpected_messages_are_handed_over(void **state)
 {
@@ -323,6 +329,7 @@ static void unexpected_messages_are_handed_over(void **state)
     assert_true(stub->net.first_seq + 3 == stub->link->rx.watermark);
     assert_false(arrives(stub, 1, R2_WIRE_EAGER, 0));
     assert_int_equal(stub->counters.rx_duplicates, 1);
+    assert_true(reads_on(stub));
     stub_net_destroy(stub);
 }
 
@@ -334,8 +341,11 @@ static void others_are_kept(void **state)
     stub_net_t *stub = taken_by(&taker);
 
     (void) state;
+    assert_true(arrives(stub, 4, R2_WIRE_EAGER, 0));
+    assert_true(reads_on(stub));
     assert_false(arrives(stub, 0, 0, 0));
     assert_int_equal(stub->counters.rx_malformed, 1);
+    assert_false(reads_on(stub)); /* what calls wait for is left where it is till then */
     assert_false(arrives(stub, 1, R2_WIRE_EAGER, 8));
     taker.refuses = true;
     assert_false(arrives(stub, 2, R2_WIRE_EAGER, 0));

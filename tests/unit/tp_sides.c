@@ -69,8 +69,15 @@ static void on_failed(void *arg, void *ep_arg, r2_status_t status)
     side->failed_arg = ep_arg;
 }
 
-const r2_tp_callbacks_t callbacks = {
-    .received = on_received, .land = on_land, .failed = on_failed};
+static bool on_reads_on(void *arg)
+{
+    return ((side_t *) arg)->reads_on;
+}
+
+const r2_tp_callbacks_t callbacks = {.received = on_received,
+                                     .land = on_land,
+                                     .reads_on = on_reads_on,
+                                     .failed = on_failed};
 
 static void on_sent(r2_tp_send_t *op, r2_status_t status)
 {

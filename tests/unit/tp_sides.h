@@ -51,6 +51,7 @@ typedef struct side {
     uint32_t landings, landed; /* packets that began to land there, and that were told so */
     uint32_t aligned;          /* long packets whose data suited every type of a processor */
     bool echo;                 /* answers each packet */
+    bool reads_on;             /* more may be handed up in the same call */
     uint32_t owed;             /* answers to send */
 } side_t;
 
@@ -139,6 +140,7 @@ void test_wrong_frames(void **state);
 void test_strangers(void **state);
 void test_wrong_peer(void **state);
 void test_one_endpoint(void **state);
+void test_reading_on(void **state);
 
 /* ---- tp_rdma.c ---- */
 

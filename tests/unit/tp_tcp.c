@@ -274,3 +274,38 @@ void test_one_endpoint(void **state)
     side_close(&other);
     free(bytes);
 }
+
+/** Packets that one look hands up of `count` that have come, after one as long. */
+static uint32_t handed_up_at_once(bool reads_on, uint32_t count)
+{
+    static const uint32_t lengths[] = {16000, 16000, 16000, 16000, 16000, 16000};
+    char *bytes = malloc(r2_array_count(lengths) * (size_t) SEGMENT_MAX);
+    const size_t length = write_packets(bytes, lengths, count);
+    uint32_t handed_up;
+    side_t side;
+    const int fd = play_peer(&side, sizeof(r2_tcp_greeting_t));
+
+    say(fd, bytes, write_packets(bytes, lengths, 1), SEGMENT_MAX, &side);
+    assert_int_equal(side.received, 1);
+    side.reads_on = reads_on;
+    (void) write_packets(bytes, lengths, count);
+    assert_int_equal(send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT), (ssize_t) length);
+    (void) tp.ops->ep_progress(side.worker, side.ep);
+    handed_up = side.received - 1;
+    assert_true(progress_until(&side, NULL, &side.received, 1 + count));
+    assert_int_equal(side.wrong + side.failed, 0);
+    close(fd);
+    assert_true(progress_until(&side, NULL, &side.failed, 1));
+    side_close(&side);
+    free(bytes);
+    return handed_up;
+}
+
+/** What came together is handed up together where that is wanted, but not without end. */
+void test_reading_on(void **state)
+{
+    (void) state;
+    assert_int_equal(handed_up_at_once(false, 3), 1);
+    assert_int_equal(handed_up_at_once(true, 3), 3);
+    assert_in_range(handed_up_at_once(true, 6), 4, 5);
+}
