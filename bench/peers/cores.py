@@ -16,29 +16,37 @@ FIRST = 8           # trips that say what is near
 TRIES = 4           # a run whose cores were far is made again
 
 
+def is_far(trip_ns, least_ns):
+    """Does a trip take much longer than the shortest one?"""
+    return trip_ns > TIMES * least_ns
+
+
 class Cores:
     """The first two cores that this process may use."""
 
-    def __init__(self, build, sleep=time.sleep):
+    def __init__(self, build, least_ns=None, sleep=time.sleep):
         self.program, self.sleep = os.path.join(build, PROGRAM), sleep
         self.pair = sorted(os.sched_getaffinity(0))[:2]
-        self.least_ns = None
+        self.least_ns = least_ns
         for _ in range(FIRST):
             if self.trip_ns() is not None:
                 self.sleep(PAUSE_S)
 
     def trip_ns(self):
-        """Of a cache line, there and back; None: there is one core, or no program."""
+        """Of a cache line, there and back; None: there is one core, no program, or no answer."""
         if len(self.pair) < 2 or not os.path.exists(self.program):
             return None
-        said = subprocess.run([self.program, *map(str, self.pair)], check=True, text=True,
-                              stdout=subprocess.PIPE).stdout
+        try:
+            said = subprocess.run([self.program, *map(str, self.pair)], check=True, text=True,
+                                  stdout=subprocess.PIPE, timeout=PATIENCE_S).stdout
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+            return None
         self.least_ns = min(float(said), self.least_ns or float(said))
         return float(said)
 
     def is_far(self, trip_ns):
         """Against the shortest trip so far."""
-        return trip_ns is not None and trip_ns > TIMES * self.least_ns
+        return trip_ns is not None and is_far(trip_ns, self.least_ns)
 
     def settle(self):
         """Waits until cores are near, not for ever."""
@@ -56,7 +64,7 @@ class Cores:
             taken = make(lambda trips=trips: trips.append(self.trip_ns()))
             trips = [trip_ns for trip_ns in trips if trip_ns is not None]
             if trips:
-                taken = {**taken, "trip_ns": max(trips), "far": self.is_far(max(trips))}
-            if not taken.get("far") or "error" in taken:
+                taken = {**taken, "trip_ns": max(trips)}
+            if not self.is_far(taken.get("trip_ns")) or "error" in taken:
                 break
         return taken

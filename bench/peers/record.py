@@ -18,7 +18,7 @@ class Record:
         self.path = path
         self.about = {}     # machine, commit, day
         self.runs = []      # {"row", "stack", "round", "sizes", "figures" or "error", "others",
-                            #  "trip_ns", "far"}
+                            #  "trip_ns"}
         self.faults = []    # {"fault", "stack", "round", "points", "at_s", "status", "end_s"}
 
     @classmethod
@@ -85,6 +85,10 @@ class Record:
         """(row, stack, error) of the runs that failed, each once."""
         return list(dict.fromkeys((run["row"], run["stack"], run["error"]) for run in self.runs
                                   if "error" in run))
+
+    def trips(self):
+        """How far cores were apart in the runs that know, ns."""
+        return [run["trip_ns"] for run in self.runs if "trip_ns" in run]
 
     def others(self):
         """(median, most) cores that others kept busy during the runs; None without runs."""

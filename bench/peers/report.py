@@ -5,6 +5,7 @@
 import os
 
 import faults
+from cores import is_far
 from figures import cell
 from rows import KINDS, LAYOUTS, Row, size_text
 from stacks import BY_NAME, STACKS
@@ -142,8 +143,9 @@ def head(record):
     about, others = record.about, record.others()
     used = "" if others is None else "; others used %.2f of %s cores (most: %.2f)" % (
         others[0], about.get("cores", "?"), others[1])
-    far = [run["far"] for run in record.runs if "far" in run]
-    apart = "; cores far apart in %d of %d runs" % (sum(far), len(far)) if far else ""
+    trips = record.trips()
+    far = sum(is_far(trip_ns, min(trips)) for trip_ns in trips)
+    apart = "; cores far apart in %d of %d runs" % (far, len(trips)) if trips else ""
     return "%s, commit %s%s%s." % (about.get("day", "-"), about.get("commit", "-"), used, apart)
 
 

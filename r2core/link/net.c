@@ -182,7 +182,7 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
 
     net->callbacks.received = r2_rx_packet;
     net->callbacks.land = r2_rx_land;
-    net->callbacks.reads_on = r2_rx_reads_on;
+    net->callbacks.takes_more = r2_rx_takes_more;
     net->callbacks.failed = r2_lane_failed;
     net->note_own_silence = r2_net_notice_own_silence;
     net->segment_bytes =

@@ -57,9 +57,9 @@ static inline bool r2_rx_may_write(const r2_link_t *link, const r2_rx_match_t *m
 /* rx_land.c, landing.c */
 /** As land() of transports: `worker` is a rail's. */
 void *r2_rx_land(void *worker, const void *packet_header, size_t header_bytes, size_t data_bytes);
-/** As reads_on() of transports: the newest packet was handed over. What is for calls is better left
- * with the kernel until its receive is posted. */
-bool r2_rx_reads_on(void *worker);
+/** As takes_more() of transports: the newest packet was handed over. What is for calls is better
+ * left with the kernel until its receive is posted. */
+bool r2_rx_takes_more(void *worker);
 /** What lands in the memory of a receive goes on elsewhere: its owner gets it back. */
 void r2_landing_off(r2_link_t *link, const r2_rx_match_t *match);
 /** True if a chunk whose receive is not posted comes out of the sender's budget of unexpected

@@ -32,11 +32,11 @@ static bool r2_rx_land_fits(const r2_link_t *link, const r2_rx_match_t *match,
             0 == (message->bitmap[header->chunk / 64] & 1ull << header->chunk % 64));
 }
 
-bool r2_rx_reads_on(void *worker)
+bool r2_rx_takes_more(void *worker)
 {
     const r2_net_t *net = ((r2_rail_worker_t *) worker)->rail->owner;
 
-    return net->hands_over;
+    return net->hands_over && net->app_drives;
 }
 
 void *r2_rx_land(void *worker, const void *packet_header, size_t header_bytes, size_t data_bytes)

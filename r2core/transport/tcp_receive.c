@@ -17,7 +17,7 @@
 /* After a long packet another one is expected among so many. */
 #define LONG_PACKETS 16u
 
-/* So much is read in one turn, if the kernel has it: what came together is acknowledged once. */
+/* A turn in which so much was read is over: what came together is acknowledged once. */
 #define TURN_BYTES 65536u
 
 /** @return bytes of a packet with its frame, or 0: this is none. */
@@ -268,7 +268,7 @@ static ssize_t r2_tcp_read(r2_tcp_ep_t *ep, unsigned *count_p, bool *full_p)
 }
 
 /**
- * Is there more to read in this turn?
+ * Is there more to read in this turn? What begins with the next read waits for the next turn.
  * @param begun a packet that is to go to memory of its own. @param full the last read was.
  * @param bytes that were read.
  */
@@ -280,8 +280,8 @@ static bool r2_tcp_reads_on(const r2_tcp_ep_t *ep, bool begun, bool full, size_t
         return false;
     }
     return (begun && ep->packet->asked) ||
-           (full && bytes < TURN_BYTES && NULL != worker->callbacks.reads_on &&
-            worker->callbacks.reads_on(worker->arg));
+           (full && bytes < TURN_BYTES && NULL != worker->callbacks.takes_more &&
+            worker->callbacks.takes_more(worker->arg));
 }
 
 unsigned r2_tcp_receive(r2_tcp_ep_t *ep)

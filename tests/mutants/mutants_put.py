@@ -126,12 +126,12 @@ MUTANTS_PUT = [
     ("a-turn-of-reading-has-no-end", "transport/tcp_receive.c",
      "bytes < TURN_BYTES", "bytes < SIZE_MAX", over_tcp("test_reading_on")),
     ("calls-are-read-ahead-of", "transport/tcp_receive.c",
-     "            worker->callbacks.reads_on(worker->arg));", "            true);",
+     "            worker->callbacks.takes_more(worker->arg));", "            true);",
      over_tcp("test_reading_on")),
     ("links-read-on-for-ever", "link/rx_data.c",
      "    net->hands_over = r2_rx_hand_over(link, header, data);\n    if (net->hands_over) {",
-     "    net->hands_over = net->hands_over || r2_rx_hand_over(link, header, data);\n"
-     "    if (net->hands_over) {", WHOLE),
+     "    if (r2_rx_hand_over(link, header, data)) {\n        net->hands_over = true;", WHOLE),
     ("links-never-read-on", "link/rx_land.c",
-     "    return net->hands_over;", "    return false && net->hands_over;", WHOLE),
+     "    return net->hands_over && net->app_drives;",
+     "    return net->hands_over && !net->app_drives;", WHOLE),
 ]

@@ -306,9 +306,9 @@ static bool arrives(stub_net_t *stub, uint32_t number, uint8_t flags, uint32_t m
 }
 
 /* What the transport is told when it has more. */
-static bool reads_on(const stub_net_t *stub)
+static bool takes_more(const stub_net_t *stub)
 {
-    return stub->net.callbacks.reads_on(stub->link->lanes[0].conn->worker);
+    return stub->net.callbacks.takes_more(stub->link->lanes[0].conn->worker);
 }
 
 /* Nothing is kept of it, it counts as consumed, and a second copy is known as one. */
@@ -329,7 +329,7 @@ static void unexpected_messages_are_handed_over(void **state)
     assert_true(stub->net.first_seq + 3 == stub->link->rx.watermark);
     assert_false(arrives(stub, 1, R2_WIRE_EAGER, 0));
     assert_int_equal(stub->counters.rx_duplicates, 1);
-    assert_true(reads_on(stub));
+    assert_true(takes_more(stub));
     stub_net_destroy(stub);
 }
 
@@ -342,10 +342,10 @@ static void others_are_kept(void **state)
 
     (void) state;
     assert_true(arrives(stub, 4, R2_WIRE_EAGER, 0));
-    assert_true(reads_on(stub));
+    assert_true(takes_more(stub));
     assert_false(arrives(stub, 0, 0, 0));
     assert_int_equal(stub->counters.rx_malformed, 1);
-    assert_false(reads_on(stub)); /* what calls wait for is left where it is till then */
+    assert_false(takes_more(stub)); /* what calls wait for is left where it is till then */
     assert_false(arrives(stub, 1, R2_WIRE_EAGER, 8));
     taker.refuses = true;
     assert_false(arrives(stub, 2, R2_WIRE_EAGER, 0));

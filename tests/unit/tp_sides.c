@@ -69,14 +69,14 @@ static void on_failed(void *arg, void *ep_arg, r2_status_t status)
     side->failed_arg = ep_arg;
 }
 
-static bool on_reads_on(void *arg)
+static bool on_takes_more(void *arg)
 {
-    return ((side_t *) arg)->reads_on;
+    return ((side_t *) arg)->takes_more;
 }
 
 const r2_tp_callbacks_t callbacks = {.received = on_received,
                                      .land = on_land,
-                                     .reads_on = on_reads_on,
+                                     .takes_more = on_takes_more,
                                      .failed = on_failed};
 
 static void on_sent(r2_tp_send_t *op, r2_status_t status)

@@ -51,7 +51,7 @@ typedef struct side {
     uint32_t landings, landed; /* packets that began to land there, and that were told so */
     uint32_t aligned;          /* long packets whose data suited every type of a processor */
     bool echo;                 /* answers each packet */
-    bool reads_on;             /* more may be handed up in the same call */
+    bool takes_more;           /* more may be handed up in the same call */
     uint32_t owed;             /* answers to send */
 } side_t;
 

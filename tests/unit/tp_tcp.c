@@ -123,11 +123,12 @@ void test_portions(void **state)
 
     (void) state;
     assert_non_null(bytes);
-    for (size_t i = 0; i < r2_array_count(portions); ++i) {
-        const size_t length = write_packets(bytes, lengths, COUNT);
+    for (size_t round = 0; round < 2 * r2_array_count(portions); ++round) {
+        const size_t length = write_packets(bytes, lengths, COUNT), i = round / 2;
         side_t side;
         const int fd = play_peer(&side, r2_min(portions[i], (size_t) 64));
 
+        side.takes_more = 0 != round % 2;
         say(fd, bytes, r2_min(length, 3000 * portions[i]), portions[i], &side);
         assert_int_equal(side.wrong, 0);
         assert_true(side.received > 0);
@@ -276,19 +277,20 @@ void test_one_endpoint(void **state)
 }
 
 /** Packets that one look hands up of `count` that have come, after one as long. */
-static uint32_t handed_up_at_once(bool reads_on, uint32_t count)
+static uint32_t handed_up_at_once(bool takes_more, uint32_t count)
 {
     static const uint32_t lengths[] = {16000, 16000, 16000, 16000, 16000, 16000};
     char *bytes = malloc(r2_array_count(lengths) * (size_t) SEGMENT_MAX);
-    const size_t length = write_packets(bytes, lengths, count);
     uint32_t handed_up;
     side_t side;
     const int fd = play_peer(&side, sizeof(r2_tcp_greeting_t));
+    size_t length;
 
+    assert_non_null(bytes);
     say(fd, bytes, write_packets(bytes, lengths, 1), SEGMENT_MAX, &side);
     assert_int_equal(side.received, 1);
-    side.reads_on = reads_on;
-    (void) write_packets(bytes, lengths, count);
+    side.takes_more = takes_more;
+    length = write_packets(bytes, lengths, count);
     assert_int_equal(send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT), (ssize_t) length);
     (void) tp.ops->ep_progress(side.worker, side.ep);
     handed_up = side.received - 1;
@@ -301,6 +303,35 @@ static uint32_t handed_up_at_once(bool reads_on, uint32_t count)
     return handed_up;
 }
 
+/** A packet, a part of the next and the end, or what is no packet, in one turn. */
+static void ends_in_a_turn(size_t part, bool wrong)
+{
+    static const uint32_t lengths[] = {16000, 16000};
+    char *bytes = malloc(r2_array_count(lengths) * (size_t) SEGMENT_MAX);
+    const r2_tcp_frame_t no_frame = {R2_TP_HEADER_MAX + 1, 8};
+    side_t side;
+    const int fd = play_peer(&side, sizeof(r2_tcp_greeting_t));
+    size_t length;
+
+    assert_non_null(bytes);
+    length = write_packets(bytes, lengths, 1);
+    say(fd, bytes, length, SEGMENT_MAX, &side);
+    side.takes_more = true;
+    (void) write_packets(bytes, lengths, 2);
+    assert_int_equal(send(fd, bytes, length + part, MSG_NOSIGNAL), (ssize_t) (length + part));
+    if (wrong) {
+        assert_int_equal(send(fd, &no_frame, sizeof(no_frame), MSG_NOSIGNAL), sizeof(no_frame));
+    }
+    close(fd);
+    assert_true(progress_until(&side, NULL, &side.failed, 1));
+    progress(&side);
+    assert_int_equal(side.failed, 1);
+    assert_int_equal(side.received, 2 + part / length);
+    assert_int_equal(side.wrong, 0);
+    side_close(&side);
+    free(bytes);
+}
+
 /** What came together is handed up together where that is wanted, but not without end. */
 void test_reading_on(void **state)
 {
@@ -308,4 +339,7 @@ void test_reading_on(void **state)
     assert_int_equal(handed_up_at_once(false, 3), 1);
     assert_int_equal(handed_up_at_once(true, 3), 3);
     assert_in_range(handed_up_at_once(true, 6), 4, 5);
+    ends_in_a_turn(0, false);
+    ends_in_a_turn(R2_TCP_AHEAD_BYTES, false); /* all that is asked for, then the end */
+    ends_in_a_turn(sizeof(r2_tcp_frame_t) + sizeof(header_t) + 16000, true);
 }

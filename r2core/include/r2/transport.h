@@ -56,7 +56,7 @@ typedef struct r2_tp_callbacks {
      * NULL: never asked. @return true if what else has come to an endpoint may be handed up in the
      * same call: it is wanted whenever it comes, and acknowledged once.
      */
-    bool (*reads_on)(void *arg);
+    bool (*takes_more)(void *arg);
     /**
      * An endpoint that was connected failed; only notes it. The owner closes it later, outside of
      * any callback.
