@@ -16,6 +16,13 @@
 /* How soon copies to and from GPUs are looked at again by who sleeps otherwise. */
 #define R2_DRIVE_COPIES_NS (1000 * R2_NS_PER_US)
 
+/*
+ * What others progress in the same loop, as btl/vader does, waits for each pass. After so many with
+ * nothing to do, and nothing under way, the next one begins so long after the one before.
+ */
+#define R2_IDLE_PASSES 64u
+#define R2_IDLE_NS     (1 * R2_NS_PER_US)
+
 static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
 {
     uint64_t now_ns = ctx->core.net.now_ns;
@@ -149,6 +156,27 @@ static void r2_ctx_stop_staying(r2_ctx_t *ctx, const r2_coll_t *waits_for)
     }
 }
 
+/* Engine lock. */
+static void r2_ctx_note_idle(r2_ctx_t *ctx, unsigned events)
+{
+    const r2_net_t *net = &ctx->core.net;
+    const bool idle = 0 == events && NULL == net->active;
+
+    ctx->idle_passes = idle ? r2_min(ctx->idle_passes + 1, R2_IDLE_PASSES) : 0;
+    atomic_store_explicit(&ctx->idle_until_ns,
+                          R2_IDLE_PASSES == ctx->idle_passes ? net->now_ns + R2_IDLE_NS : 0,
+                          memory_order_relaxed);
+}
+
+/* True for a call so soon after the one before that it need not look. Who gave way between both,
+ * or computed, comes later. */
+static bool r2_ctx_is_idle(const r2_ctx_t *ctx)
+{
+    const uint64_t until_ns = atomic_load_explicit(&ctx->idle_until_ns, memory_order_relaxed);
+
+    return 0 != until_ns && r2_now_ns(ctx->core.clock) < until_ns;
+}
+
 unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for, bool glance)
 {
     r2_p2p_completions_t completions = {.p2p = NULL};
@@ -173,6 +201,7 @@ unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for, bool g
     if (NULL != waits_for) {
         r2_ctx_stop_staying(ctx, waits_for);
     }
+    r2_ctx_note_idle(ctx, events);
     r2_core_leave_drove(&ctx->core);
     r2_ctx_deliver(ctx, &completions);
     return events;
@@ -190,7 +219,7 @@ unsigned r2_ctx_progress_as(r2_ctx_t *ctx, const void *driver)
     if (NULL == other && atomic_compare_exchange_strong(&ctx->driver, &other, driver)) {
         other = driver;
     }
-    return other == driver ? r2_ctx_progress(ctx) : 0;
+    return other == driver && !r2_ctx_is_idle(ctx) ? r2_ctx_progress(ctx) : 0;
 }
 
 void r2_ctx_progress_end(r2_ctx_t *ctx, const void *driver)

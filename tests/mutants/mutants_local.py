@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of teams in local/, as in mutants.py."""
 
-from watchers import SHARED, TEAM, TEAM_ODD
+from watchers import DRIVE, SHARED, TEAM, TEAM_ODD
 
 LEND = ["test_exec_lend"]
 LEND_ODD = ["test_exec_lend_odd"]
@@ -114,4 +114,10 @@ MUTANTS_LOCAL = [
     ("loans-of-gpus-are-mixed-with-the-host-s", "exec/loan_host.c",
      " && exec->engine->loans.of_host &&\n", " &&\n", LEND),
     ("all-words-are-one", "exec/loan_host.c", "++loans->words * ", "1 * ", LEND),
+    ("idle-rails-hold-up-the-host", "ctx/drive.c",
+     "    return 0 != until_ns && r2_now_ns(ctx->core.clock) < until_ns;",
+     "    return 2 == until_ns && r2_now_ns(ctx->core.clock) < until_ns;", DRIVE),
+    ("idle-rails-are-never-looked-at", "ctx/drive.c",
+     "    return 0 != until_ns && r2_now_ns(ctx->core.clock) < until_ns;",
+     "    return 0 != until_ns && r2_now_ns(ctx->core.clock) > 0;", DRIVE),
 ]

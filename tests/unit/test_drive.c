@@ -328,6 +328,45 @@ static void who_need_not_wait_drives_now_and_then(void **state)
     process_down(&process);
 }
 
+/** Driving as one of several in a loop, for a while. @return passes over the rails. */
+static uint64_t drive_for(process_t *process, uint64_t ns)
+{
+    static const char driver;
+    const uint64_t *progressed_ns = &process->ctx->core.net.last_progress_ns;
+    const uint64_t begin_ns = r2_now_ns(r2_clock_system());
+    uint64_t last_ns = process_count(process, progressed_ns), passes = 0;
+
+    do {
+        const uint64_t before_ns = last_ns;
+
+        (void) r2_ctx_progress_as(process->ctx, &driver);
+        last_ns = process_count(process, progressed_ns);
+        passes += before_ns != last_ns;
+    } while (r2_now_ns(r2_clock_system()) - begin_ns < ns);
+    return passes;
+}
+
+/** What others progress in the same loop does not wait for rails that bring nothing. */
+static void idle_rails_are_looked_at_each_microsecond(void **state)
+{
+    const uint64_t begin_ns = r2_now_ns(r2_clock_system());
+    process_t process;
+    uint64_t passes, before_ns;
+
+    (void) state;
+    process_up(&process);
+    passes = drive_for(&process, 5 * R2_NS_PER_MS);
+    assert_in_range(passes, 65, 65 + (r2_now_ns(r2_clock_system()) - begin_ns) / R2_NS_PER_US);
+    nap_ms(1);
+    assert_int_equal(drive_for(&process, 0), 1); /* who comes back looks at once */
+    for (int i = 0; i < 10; ++i) {
+        before_ns = process_count(&process, &process.ctx->core.net.last_progress_ns);
+        (void) r2_ctx_progress(process.ctx); /* the only one in its loop */
+        assert_true(before_ns != process_count(&process, &process.ctx->core.net.last_progress_ns));
+    }
+    process_down(&process);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +381,7 @@ int main(void)
         cmocka_unit_test(nics_come_in_by_one_door),
         cmocka_unit_test(an_address_may_change_by_itself),
         cmocka_unit_test(who_need_not_wait_drives_now_and_then),
+        cmocka_unit_test(idle_rails_are_looked_at_each_microsecond),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

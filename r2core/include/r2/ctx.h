@@ -169,7 +169,8 @@ R2_EXPORT unsigned r2_ctx_progress(r2_ctx_t *ctx);
 
 /**
  * As r2_ctx_progress(), for components that are called in turn: only the calls of the first of them
- * do something, until it gives that up. Any thread.
+ * do something, until it gives that up; where nothing was to do for long, one in a microsecond.
+ * Any thread.
  * @param driver tells the components apart; only its address is used.
  */
 R2_EXPORT unsigned r2_ctx_progress_as(r2_ctx_t *ctx, const void *driver);
