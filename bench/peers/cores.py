@@ -55,9 +55,9 @@ class Cores:
             self.sleep(PAUSE_S)
 
     def take(self, make):
-        """The first of some runs whose cores are near after each row, else the last; with how far
-        they were at most. One that fails is not made again.
-        @param make makes a run, and calls what it is given after each row."""
+        """The first of some runs whose cores are near after the last row, else the last; with how
+        far they were. One that fails is not made again.
+        @param make makes a run, and calls what it is given after the last row."""
         for _ in range(TRIES):
             trips = []
             self.settle()

@@ -112,7 +112,8 @@ class Run:
         return {**os.environ, **yields}
 
     def take(self, labs, look=lambda: None):
-        """Makes it: {"figures"} or {"error"}, and "others". @param look called after each row."""
+        """Makes it: {"figures"} or {"error"}, and "others". @param look called after
+        the last row: before that it would take the cores from what is measured."""
         lab, meter = labs.name(self.row.layout.rate), Meter()
         with tempfile.TemporaryFile("w+", errors="replace") as said:
             child = subprocess.Popen(self.command(lab), stdin=subprocess.DEVNULL, text=True,
@@ -130,15 +131,12 @@ class Run:
 
     def await_table(self, child, look):
         """Reads until the table is whole, then waits a little for the end: (status, text)."""
-        text, seen = "", 0
+        text = ""
         try:
             for line in child.stdout:
                 text += line
-                found = table(text)
-                if len(found) > seen:
-                    seen = len(found)
+                if set(self.sizes) <= set(table(text)):
                     look()
-                if set(self.sizes) <= set(found):
                     return child.wait(LINGER_S), text
             return child.wait(LIMIT_S), text
         except subprocess.TimeoutExpired:
