@@ -143,16 +143,21 @@ def head(record):
     about, others = record.about, record.others()
     used = "" if others is None else "; others used %.2f of %s cores (most: %.2f)" % (
         others[0], about.get("cores", "?"), others[1])
+    return "%s, commit %s%s." % (about.get("day", "-"), about.get("commit", "-"), used)
+
+
+def apart(record):
+    """In how many runs cores were far apart: a line, or none where nobody looked."""
     trips = record.trips()
     far = sum(is_far(trip_ns, min(trips)) for trip_ns in trips)
-    apart = "; cores far apart in %d of %d runs" % (far, len(trips)) if trips else ""
-    return "%s, commit %s%s%s." % (about.get("day", "-"), about.get("commit", "-"), used, apart)
+    return ["Cores were far apart in %d of %d runs." % (far, len(trips))] if trips else []
 
 
 def document(record):
     """All that belongs between the markers."""
     speed, broken, kept = speed_table(record), fault_table(record), retention_table(record)
-    lines = [head(record), tally(record) + ".", "", *speed] if record.runs else [head(record)]
+    lines = [head(record), *apart(record)]
+    lines += [tally(record) + ".", "", *speed] if record.runs else []
     for table in (broken, kept):
         if table:
             lines += ["", *table]
