@@ -19,7 +19,7 @@
 
 enum {
     TRIES = 8,   /* the shortest counts: others may be at work on these cores */
-    TRIPS = 100, /* of each: a benchmark that runs meanwhile is not to be held up */
+    TRIPS = 100, /* of each: a job that comes to its end is not to be held up */
 };
 
 typedef struct table {
