@@ -18,10 +18,13 @@
 
 /*
  * What others progress in the same loop, as btl/vader does, waits for each pass. After so many with
- * nothing to do, and nothing under way, the next one begins so long after the one before.
+ * nothing to do, and nothing under way, the next one begins a part of the time that this has lasted
+ * after the one before: what comes then is late by little more than it was waited for.
  */
-#define R2_IDLE_PASSES 64u
-#define R2_IDLE_NS     (1 * R2_NS_PER_US)
+#define R2_IDLE_PASSES   64u
+#define R2_IDLE_PART     64u
+#define R2_IDLE_NS_LEAST (1 * R2_NS_PER_US)
+#define R2_IDLE_NS_MOST  (50 * R2_NS_PER_US)
 
 static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
 {
@@ -161,11 +164,16 @@ static void r2_ctx_note_idle(r2_ctx_t *ctx, unsigned events)
 {
     const r2_net_t *net = &ctx->core.net;
     const bool idle = 0 == events && NULL == net->active;
+    uint64_t until_ns = 0;
 
+    ctx->idle_since_ns = 0 == ctx->idle_passes ? net->now_ns : ctx->idle_since_ns;
     ctx->idle_passes = idle ? r2_min(ctx->idle_passes + 1, R2_IDLE_PASSES) : 0;
-    atomic_store_explicit(&ctx->idle_until_ns,
-                          R2_IDLE_PASSES == ctx->idle_passes ? net->now_ns + R2_IDLE_NS : 0,
-                          memory_order_relaxed);
+    if (R2_IDLE_PASSES == ctx->idle_passes) {
+        const uint64_t part_ns = (net->now_ns - ctx->idle_since_ns) / R2_IDLE_PART;
+
+        until_ns = net->now_ns + r2_min(r2_max(part_ns, R2_IDLE_NS_LEAST), R2_IDLE_NS_MOST);
+    }
+    atomic_store_explicit(&ctx->idle_until_ns, until_ns, memory_order_relaxed);
 }
 
 /* True for a call so soon after the one before that it need not look. Who gave way between both,

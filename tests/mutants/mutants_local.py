@@ -120,4 +120,6 @@ MUTANTS_LOCAL = [
     ("idle-rails-are-never-looked-at", "ctx/drive.c",
      "    return 0 != until_ns && r2_now_ns(ctx->core.clock) < until_ns;",
      "    return 0 != until_ns && r2_now_ns(ctx->core.clock) > 0;", DRIVE),
+    ("idle-rails-are-always-looked-at-as-often", "ctx/drive.c",
+     "/ R2_IDLE_PART", "/ R2_IDLE_PART / R2_NS_PER_S", DRIVE),
 ]
