@@ -45,10 +45,10 @@ def fixed(lab=(), mpirun=()):
 
 
 def default_r2(layout, kind):
-    """What a user of coll/r2 has. On one host its calls are left to Open MPI, over what Open MPI
-    sends with; point-to-point is btl/r2's."""
-    left_alone = layout.hosts == 1 and not kind.is_pairs
-    return ("--p2p", "mgmt") if left_alone else (), ("--mca", "coll", "r2")
+    """What a user of coll/r2 has. On one host what r2 leaves goes over what Open MPI sends with;
+    point-to-point is btl/r2's."""
+    leaves_some = layout.hosts == 1 and not kind.is_pairs
+    return ("--p2p", "mgmt") if leaves_some else (), ("--mca", "coll", "r2")
 
 
 def ring(_layout, kind):

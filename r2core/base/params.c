@@ -176,7 +176,7 @@ static r2_status_t r2_params_check_words(const r2_params_t *params, char *text_p
         {"gpu", params->gpu, "auto, decline, ignore"},
         {"gpu_p2p", params->gpu_p2p, "auto, pml, r2"},
         {"tls", params->tls, "auto, tcp, rc, ud"},
-        {"single_host", params->single_host, "stock, r2"},
+        {"single_host", params->single_host, "stock, blocking, r2"},
     };
     r2_status_t status = R2_OK;
 

@@ -46,6 +46,8 @@ static_assert(R2_COLL_KIND_COUNT <= 32, "a bit for each");
 
 #define R2_LOCAL_PARTED_NS R2_NS_PER_S /* for those that have freed the communicator */
 
+#define R2_LOCAL_EARLY_CALLS 16u /* of those that leave calls to others */
+
 static r2_ctx_t *r2_coll_local_ctx(const struct r2_coll_local *local)
 {
     return r2_ctx_of(local->comm->comms->core);
@@ -268,8 +270,8 @@ static void r2_coll_local_set_pace(struct r2_coll_local *local)
                             local->has_cores ? (uint64_t) R2_LOCAL_SPIN_FREE_NS : 0);
 }
 
-/* What it takes for a call that is made so, once. */
-static r2_status_t r2_coll_local_prepare(struct r2_coll_local *local, r2_team_way_t way)
+/* Once: what all that is made so takes. */
+static r2_status_t r2_coll_local_begin(struct r2_coll_local *local)
 {
     r2_status_t status = R2_OK;
 
@@ -277,10 +279,23 @@ static r2_status_t r2_coll_local_prepare(struct r2_coll_local *local, r2_team_wa
         status = r2_coll_local_meet(local);
         r2_coll_local_set_pace(local);
     }
-    if (R2_OK == status && R2_TEAM_LONG == way && R2_LOCAL_SHORT == local->stage) {
-        status = r2_coll_local_grow(local);
-    }
     return status;
+}
+
+/* Many communicators make few calls, which are not worth a meeting. */
+static bool r2_coll_local_is_early(struct r2_coll_local *local)
+{
+    if (R2_LOCAL_UNMET != local->stage || local->early >= R2_LOCAL_EARLY_CALLS) {
+        return false;
+    }
+    ++local->early;
+    return true;
+}
+
+/* Members share cores, and messages are faster at this. */
+static bool r2_coll_local_is_slower(const struct r2_coll_local *local, const r2_coll_args_t *args)
+{
+    return !local->has_cores && r2_team_is_slower(args);
 }
 
 static bool r2_coll_local_can(const struct r2_coll_local *local, r2_team_way_t way)
@@ -325,6 +340,7 @@ static bool r2_coll_local_is_block(const r2_comm_t *comm, const r2_coll_args_t *
     return equal;
 }
 
+/* @return true: the call is over, with *status_p; false: it is to be made otherwise. */
 static bool r2_coll_local_make(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *status_p)
 {
     struct r2_coll_local *local = comm->local;
@@ -338,17 +354,26 @@ static bool r2_coll_local_make(r2_comm_t *comm, const r2_coll_args_t *args, r2_s
     if (R2_TEAM_NONE == way || R2_OK != r2_coll_local_failed(local)) {
         return false; /* the engine says why it failed */
     }
-    if (!r2_coll_local_can(local, way)) {
-        *status_p = r2_coll_local_prepare(local, way);
-        if (R2_OK != *status_p) {
-            return true;
-        }
-        if (!r2_coll_local_can(local, way)) {
-            return false;
-        }
+    if (comm->leaves && r2_coll_local_is_early(local)) {
+        return false;
     }
-    *status_p = r2_coll_local_run(local, args, way);
+    *status_p = r2_coll_local_begin(local);
+    if (R2_OK == *status_p && comm->leaves && r2_coll_local_is_slower(local, args)) {
+        return false;
+    }
+    if (R2_OK == *status_p && R2_TEAM_LONG == way && R2_LOCAL_SHORT == local->stage) {
+        *status_p = r2_coll_local_grow(local);
+    }
+    if (R2_OK == *status_p && !r2_coll_local_can(local, way)) {
+        return false;
+    }
+    *status_p = R2_OK == *status_p ? r2_coll_local_run(local, args, way) : *status_p;
     return true;
+}
+
+bool r2_comm_leaves(const r2_comm_t *comm)
+{
+    return comm->leaves && R2_OK == __atomic_load_n(&comm->failed, __ATOMIC_RELAXED);
 }
 
 bool r2_coll_local(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *status_p)

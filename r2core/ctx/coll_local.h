@@ -12,6 +12,10 @@
 #include "local/process.h"
 #include "local/team.h"
 
+/** A communicator that leaves calls to others has so many members at most: with more of them short
+ * calls, in which one reads what all say, were not measured with a core for each. */
+#define R2_LOCAL_FEW 16
+
 /** How far the members of a communicator are with their segment. The same on all of them. */
 typedef enum r2_local_stage {
     R2_LOCAL_UNMET, /* nobody has tried */
@@ -31,6 +35,7 @@ struct r2_coll_local {
     r2_process_t *processes; /* owned: of the members; NULL: not yet */
     uint32_t forced;         /* bits of kinds whose algorithm a parameter names: the engine's */
     uint32_t quiet;          /* calls since this thread has driven */
+    uint32_t early;          /* calls that were left to others before the members met */
     bool has_cores;          /* each process of the job on this host can have one, so all found */
     uint64_t spin_ns;        /* it looks and gives way for so long before it sleeps */
     r2_member_t

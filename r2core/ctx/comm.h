@@ -96,6 +96,7 @@ struct r2_comm {
     r2_comm_t *sequenced;        /* borrowed: the one of them that was found last, or NULL */
     uint32_t next_sequence;      /* the one that is opened next */
     struct r2_coll_local *local; /* owned: calls within a host; NULL: none */
+    bool leaves;                 /* what those do not make is left to others */
 };
 
 #define R2_COMM_SEQ_BITS 20

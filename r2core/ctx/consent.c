@@ -210,13 +210,19 @@ static void r2_consent_conclude(const r2_ctx_t *ctx, r2_consent_poll_t *poll)
     }
 }
 
-/* A job on one host has no NIC to fail over. Where there are GPUs it has r2 all the same. */
+/*
+ * A job on one host has no NIC to fail over: r2 makes what memory does there, if its processes
+ * share some. Where there are GPUs it makes all.
+ */
 static void r2_consent_place(const r2_ctx_t *ctx, r2_consent_poll_t *poll)
 {
     const r2_net_t *net = &ctx->core.net;
 
     if (poll->gpu && 0 != (poll->users & R2_USER_COLL)) { /* others cannot read such memory */
-        poll->users |= R2_USER_ONE_HOST;
+        poll->users |= R2_USER_ONE_HOST | R2_USER_ONE_HOST_ALL;
+    }
+    if (poll->apart && 0 == (poll->users & R2_USER_ONE_HOST_ALL)) {
+        poll->users &= ~(uint32_t) R2_USER_ONE_HOST;
     }
     if (!poll->one_host || R2_USER_COLL != (poll->users & (R2_USER_COLL | R2_USER_ONE_HOST))) {
         return;

@@ -113,8 +113,9 @@ static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
     r2_status_t status;
 
     net->extra = (r2_net_extra_t){
-        .users = (0 == ctx->config.users ? R2_USER_COLL | R2_USER_P2P | R2_USER_ONE_HOST
-                                         : ctx->config.users) |
+        .users = (0 == ctx->config.users
+                      ? R2_USER_COLL | R2_USER_P2P | R2_USER_ONE_HOST | R2_USER_ONE_HOST_ALL
+                      : ctx->config.users) |
                  (r2_ctx_has_gpu(ctx) ? R2_USER_GPU : 0u) |
                  (r2_ctx_lends(ctx) ? R2_USER_LENDS : 0u) |
                  (parts->local && ctx->core.params.local && NULL == ctx->core.mem.driver.library

@@ -92,23 +92,28 @@ static r2_status_t r2_ctx_detect(r2_ctx_t *ctx)
 }
 
 /*
- * What has no NIC to fail over is left to others, unless all processes want r2 there. Every member
+ * What has no NIC to fail over is left to others, unless all processes want r2 there: as far as
+ * memory makes it, among so few that this is known to be faster, or whatever it is. Every member
  * comes to the same answer: hosts are those that all published.
  */
-static r2_status_t r2_ctx_admit_members(r2_ctx_t *ctx, const uint32_t *ranks, int32_t size)
+static r2_status_t r2_ctx_admit_members(r2_ctx_t *ctx, r2_comm_t *comm)
 {
     r2_status_t status = r2_ctx_admit(ctx, R2_USER_COLL);
 
-    if (R2_OK != status || 0 != (ctx->consent.users & R2_USER_ONE_HOST)) {
+    if (R2_OK != status || 0 != (ctx->consent.users & R2_USER_ONE_HOST_ALL)) {
         return status;
     }
     status = r2_ctx_find_hosts(ctx);
-    if (R2_OK == status && r2_hosts_together(ctx->hosts, ranks, size)) {
-        r2_debug(&ctx->core.log, "a communicator of %d processes on one host is left to others",
-                 size);
-        status = R2_ERR_UNSUPPORTED;
+    if (R2_OK != status || !r2_hosts_together(ctx->hosts, comm->ranks, comm->size)) {
+        return status;
     }
-    return status;
+    if (0 != (ctx->consent.users & R2_USER_ONE_HOST) && comm->size <= R2_LOCAL_FEW) {
+        comm->leaves = true;
+        return R2_OK;
+    }
+    r2_debug(&ctx->core.log, "a communicator of %d processes on one host is left to others",
+             comm->size);
+    return R2_ERR_UNSUPPORTED;
 }
 
 r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks, int32_t size,
@@ -125,7 +130,7 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks
         return R2_ERR_NO_MEMORY;
     }
     r2_core_enter(&ctx->core);
-    status = r2_ctx_admit_members(ctx, ranks, size);
+    status = r2_ctx_admit_members(ctx, comm);
     if (R2_OK == status && NULL == ctx->health && (uint32_t) size == ctx->core.net.size) {
         status = r2_ctx_detect(ctx);
     }

@@ -42,6 +42,29 @@ r2_team_way_t r2_team_way(const r2_segment_t *segment, const r2_coll_args_t *arg
     return args->element_bytes * blocks <= segment->piece_bytes ? R2_TEAM_LONG : R2_TEAM_NONE;
 }
 
+bool r2_team_is_slower(const r2_coll_args_t *args)
+{
+    static const struct {
+        r2_coll_kind_t kind;
+        uint64_t from, below; /* bytes of a block */
+    } rows[] = {
+        {R2_COLL_BCAST, 0, 512},
+        {R2_COLL_BCAST, 8 << 10, 512 << 10},
+        {R2_COLL_SCATTER, 0, 256},
+        {R2_COLL_SCATTER, 24 << 10, 128 << 10},
+        {R2_COLL_GATHER, 96 << 10, UINT64_MAX},
+        {R2_COLL_ALLTOALL, 24 << 10, UINT64_MAX},
+    };
+    const uint64_t bytes = args->count * args->element_bytes;
+
+    for (size_t i = 0; i < r2_array_count(rows); ++i) {
+        if (args->kind == rows[i].kind && bytes >= rows[i].from && bytes < rows[i].below) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The call has failed: its caller may use the memory that members still read. Not what goes by
  * slots: that of an earlier exchange may still be read from there. */
 static void r2_team_withdraw(r2_team_t *team)

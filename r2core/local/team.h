@@ -64,6 +64,13 @@ typedef enum r2_team_way {
  * common. */
 r2_team_way_t r2_team_way(const r2_segment_t *segment, const r2_coll_args_t *args);
 
+/**
+ * Where members share cores, others' messages are faster at this call (docs/measurements.md): a
+ * root that need not wait is done before the others have the processor, and what is read where it
+ * is keeps its owner in the call.
+ */
+bool r2_team_is_slower(const r2_coll_args_t *args);
+
 /** A number that members' calls have in common. */
 uint32_t r2_team_digest(const r2_coll_args_t *args);
 

@@ -29,6 +29,8 @@ typedef enum t_kind {
     T_P2P,
     T_BOTH,
     T_ALL,      /* both, and communicators on one host, too */
+    T_BLOCKING, /* of these what memory makes */
+    T_PRIVATE,  /* the same, but shares none */
     T_REFUSES,  /* something is wrong with its host */
     T_EXPECTED, /* nothing is */
     T_ABSENT,
@@ -60,10 +62,18 @@ static uint32_t t_users(t_kind_t kind)
     static const uint32_t users[T_KINDS] = {[T_COLL] = R2_USER_COLL,
                                             [T_P2P] = R2_USER_P2P,
                                             [T_BOTH] = R2_USER_COLL | R2_USER_P2P,
-                                            [T_ALL] =
+                                            [T_ALL] = R2_USER_COLL | R2_USER_P2P |
+                                                      R2_USER_ONE_HOST | R2_USER_ONE_HOST_ALL,
+                                            [T_PRIVATE] =
                                                 R2_USER_COLL | R2_USER_P2P | R2_USER_ONE_HOST};
 
-    return users[kind];
+    return users[T_BLOCKING == kind ? T_PRIVATE : kind];
+}
+
+/* What it publishes. */
+static uint32_t t_told(t_kind_t kind)
+{
+    return t_users(kind) | (T_BLOCKING == kind || T_ALL == kind ? (uint32_t) R2_USER_SHARES : 0u);
 }
 
 static r2_status_t t_lookup(void *instance, uint32_t rank, void *blob_p, size_t *bytes_p)
@@ -72,7 +82,7 @@ static r2_status_t t_lookup(void *instance, uint32_t rank, void *blob_p, size_t 
     const t_kind_t kind = self->job->kind[rank];
     const r2_peer_refusal_t refusal = {
         .expected = T_EXPECTED == kind, .host_name = "h", .why = "the reason"};
-    const r2_peer_info_t info = {.users = T_VERSION == kind || T_SHORT == kind ? 3 : t_users(kind),
+    const r2_peer_info_t info = {.users = T_VERSION == kind || T_SHORT == kind ? 3 : t_told(kind),
                                  .host_id = self->job->host[rank],
                                  .host_name = "h"};
     uint8_t *blob = blob_p;
@@ -110,7 +120,7 @@ static void t_rank_make(t_job_t *job, uint32_t rank, t_rank_t *self)
     assert_non_null(self->ctx);
     self->ctx->core.net.rank = rank;
     self->ctx->core.net.size = job->size;
-    self->ctx->core.net.info.users = t_users(job->kind[rank]);
+    self->ctx->core.net.info.users = t_told(job->kind[rank]);
     self->ctx->core.net.info.host_id = job->host[rank];
     self->ctx->core.net.oob = (r2_oob_t){&ops, self};
     self->ctx->core.log = (r2_log_t){.level = R2_LOG_INFO, .fn = t_log, .arg = job};
@@ -119,12 +129,15 @@ static void t_rank_make(t_job_t *job, uint32_t rank, t_rank_t *self)
 /* What all have. */
 static uint32_t t_common(const t_job_t *job)
 {
-    uint32_t users = 7;
+    uint32_t told = UINT32_MAX, users = UINT32_MAX;
 
     for (uint32_t rank = 0; rank < job->size; ++rank) {
         users &= t_users(job->kind[rank]);
+        told &= t_told(job->kind[rank]);
     }
-    return users;
+    return users &
+           ~(0 == (told & (R2_USER_ONE_HOST_ALL | R2_USER_SHARES)) ? (uint32_t) R2_USER_ONE_HOST
+                                                                   : 0u);
 }
 
 /* Collectives that would never leave a host are left to others, unless all want r2 there. */
@@ -157,8 +170,7 @@ static uint32_t t_lines(const t_job_t *job)
         return 0 != some && T_REFUSES != job->kind[0] &&
                T_EXPECTED != job->kind[0]; /* else rank 0 told at its start */
     }
-    return (uint32_t) __builtin_popcount(some & ~agreed & ~(uint32_t) R2_USER_ONE_HOST) +
-           (t_left(job) ? 1 : 0);
+    return (uint32_t) __builtin_popcount(some & ~agreed & 3u) + (t_left(job) ? 1 : 0);
 }
 
 static void t_run(t_job_t *job)
@@ -182,13 +194,15 @@ static void t_run(t_job_t *job)
                          0 != (agreed & R2_USER_P2P) ? R2_OK : R2_ERR_UNSUPPORTED);
         assert_int_equal(r2_consent_of(self.ctx, R2_USER_ONE_HOST),
                          0 != (agreed & R2_USER_ONE_HOST) ? R2_OK : R2_ERR_UNSUPPORTED);
+        assert_int_equal(r2_consent_of(self.ctx, R2_USER_ONE_HOST_ALL),
+                         0 != (agreed & R2_USER_ONE_HOST_ALL) ? R2_OK : R2_ERR_UNSUPPORTED);
         free(self.ctx);
     }
 }
 
 static void t_draw(t_job_t *job, r2_prng_t *prng)
 {
-    const t_kind_t usual = (t_kind_t) r2_prng_below(prng, 4);
+    const t_kind_t usual = (t_kind_t) r2_prng_below(prng, T_REFUSES);
     const uint32_t hosts = 1 + (uint32_t) r2_prng_below(prng, 3);
 
     memset(job, 0, sizeof(*job));

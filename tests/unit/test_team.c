@@ -433,6 +433,36 @@ static void t_run(int32_t size, uint32_t calls, uint32_t most, bool direct, bool
     assert_int_equal(job.wrong, 0);
 }
 
+/** What members that share cores leave to messages. */
+static void slower_calls(void **state)
+{
+    static const struct {
+        r2_coll_kind_t kind;
+        uint64_t bytes;
+        bool slower;
+    } rows[] = {
+        {R2_COLL_BCAST, 511, true},          {R2_COLL_BCAST, 512, false},
+        {R2_COLL_BCAST, 8191, false},        {R2_COLL_BCAST, 8192, true},
+        {R2_COLL_BCAST, 512 << 10, false},   {R2_COLL_SCATTER, 255, true},
+        {R2_COLL_SCATTER, 256, false},       {R2_COLL_SCATTER, 32 << 10, true},
+        {R2_COLL_SCATTER, 128 << 10, false}, {R2_COLL_GATHER, 64 << 10, false},
+        {R2_COLL_GATHER, UINT32_MAX, true},  {R2_COLL_ALLTOALL, 16 << 10, false},
+        {R2_COLL_ALLTOALL, 24 << 10, true},  {R2_COLL_ALLREDUCE, 8, false},
+        {R2_COLL_ALLREDUCE, 1 << 20, false}, {R2_COLL_BARRIER, 0, false},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(rows); ++i) {
+        r2_coll_args_t args = {
+            .kind = rows[i].kind, .count = rows[i].bytes, .element_bytes = 1};
+
+        assert_int_equal(r2_team_is_slower(&args), rows[i].slower);
+        args.count = rows[i].bytes / 2;
+        args.element_bytes = 2;
+        assert_true(0 != rows[i].bytes % 2 || r2_team_is_slower(&args) == rows[i].slower);
+    }
+}
+
 static void few_members(void **state)
 {
     (void) state;
@@ -456,6 +486,7 @@ static void more_members(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slower_calls),
         cmocka_unit_test(few_members),
         cmocka_unit_test(more_members),
     };

@@ -26,11 +26,12 @@ typedef struct r2_ctx r2_ctx_t;
 typedef enum r2_user {
     R2_USER_COLL = 1,    /* collectives */
     R2_USER_P2P = 2,     /* point-to-point */
-    R2_USER_ONE_HOST = 4, /* beside COLL: collectives of communicators on one host, too */
+    R2_USER_ONE_HOST = 4, /* beside COLL: of communicators on one host what memory makes, too */
     R2_USER_GPU = 8, /* not of users: what has memory of GPUs that only r2 can read */
     R2_USER_SHARES = 16, /* not of users: what shares memory with others of its host */
     R2_USER_LENDS = 32, /* not of users: what offers memory of its GPU to peers */
-    R2_USER_JOBS = 64 /* beside P2P: point-to-point with other jobs, too */
+    R2_USER_JOBS = 64, /* beside P2P: point-to-point with other jobs, too */
+    R2_USER_ONE_HOST_ALL = 128 /* beside ONE_HOST: all that communicators on one host do */
 } r2_user_t;
 
 /** What an embedding program gives. */

@@ -110,7 +110,7 @@ enum {
  * Each takes over `call`, made with the return code `made`, and counts it.
  * call_run() runs it to its end, call_start() makes a request that is under way, call_prepare() a
  * persistent one.
- * @return OMPI_SUCCESS or an error.
+ * @return OMPI_SUCCESS or an error; call_run(): MCA_COLL_R2_DECLINED, with nothing done.
  */
 int mca_coll_r2_call_run(int made, mca_coll_r2_call_t *call, uint64_t *counter);
 int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,

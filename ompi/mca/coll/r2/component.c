@@ -96,9 +96,18 @@ static bool r2_component_is_wanted(void)
 /* What is published beside R2_USER_COLL. */
 static uint32_t r2_component_one_host(void)
 {
+    static const struct {
+        const char *word;
+        uint32_t users;
+    } rows[] = {{"blocking", R2_USER_ONE_HOST}, {"r2", R2_USER_ONE_HOST | R2_USER_ONE_HOST_ALL}};
     const char *word = mca_coll_r2_component.params.single_host;
 
-    return NULL != word && 0 == strcmp(word, "r2") ? R2_USER_ONE_HOST : 0;
+    for (size_t i = 0; NULL != word && i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        if (0 == strcmp(word, rows[i].word)) {
+            return rows[i].users;
+        }
+    }
+    return 0;
 }
 
 /* Before the launcher's fence: what is published now is there for all when MPI_Init returns. */
@@ -206,6 +215,17 @@ void mca_coll_r2_abort(const char *what, r2_status_t status)
     ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_OTHER);
 }
 
+/* Of communicators on one host: what r2 has no part in. */
+static const char *r2_component_left(void)
+{
+    if (R2_OK == r2_ctx_agreed(mca_coll_r2_component.ctx, R2_USER_ONE_HOST_ALL)) {
+        return "";
+    }
+    return R2_OK == r2_ctx_agreed(mca_coll_r2_component.ctx, R2_USER_ONE_HOST)
+               ? "; on one host for blocking collectives"
+               : "; not for communicators on one host";
+}
+
 /* One line for each host at info level: that r2 is in use, and how. */
 static void r2_component_describe(void)
 {
@@ -215,9 +235,7 @@ static void r2_component_describe(void)
         0 == opal_process_info.my_local_rank) {
         r2_ctx_describe(mca_coll_r2_component.ctx, text, sizeof(text));
         opal_output(0, "coll:r2: in use on %s: %s%s", opal_process_info.nodename, text,
-                    R2_OK == r2_ctx_agreed(mca_coll_r2_component.ctx, R2_USER_ONE_HOST)
-                        ? ""
-                        : "; not for communicators on one host");
+                    r2_component_left());
     }
 }
 

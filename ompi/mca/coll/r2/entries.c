@@ -18,10 +18,12 @@
         mca_coll_r2_call_t call;                                                                 \
         int rc = mca_coll_r2_make_##name(&call, MCA_COLL_R2_LIST arguments, module);             \
                                                                                                  \
-        if (MCA_COLL_R2_DECLINED == rc) {                                                        \
-            return saved->name(MCA_COLL_R2_LIST arguments, saved->name##_module);                \
+        if (MCA_COLL_R2_DECLINED != rc) {                                                        \
+            rc = mca_coll_r2_call_run(rc, &call, &mca_coll_r2_component.calls.name);             \
         }                                                                                        \
-        return mca_coll_r2_call_run(rc, &call, &mca_coll_r2_component.calls.name);               \
+        return MCA_COLL_R2_DECLINED != rc                                                        \
+                   ? rc                                                                          \
+                   : saved->name(MCA_COLL_R2_LIST arguments, saved->name##_module);              \
     }                                                                                            \
                                                                                                  \
     int mca_coll_r2_i##name(MCA_COLL_R2_LIST parameters, ompi_request_t **request,               \

@@ -40,6 +40,7 @@ OBJ_CLASS_INSTANCE(mca_coll_r2_module_t, mca_coll_base_module_t, r2_module_const
 /*
  * Modules are enabled in ascending priority: what comm holds now is the best below r2. A function
  * without a predecessor is not offered, since nothing could run the calls that r2 declines.
+ * What is not offered stays with whom it belongs to.
  */
 static int r2_module_enable(mca_coll_base_module_t *base, struct ompi_communicator_t *comm)
 {
@@ -48,7 +49,7 @@ static int r2_module_enable(mca_coll_base_module_t *base, struct ompi_communicat
 #define MCA_COLL_R2_COLLECTIVE(name)                                      \
     if (NULL == comm->c_coll->coll_##name) {                              \
         base->coll_##name = NULL;                                         \
-    } else {                                                              \
+    } else if (NULL != base->coll_##name) {                               \
         module->saved.name = comm->c_coll->coll_##name;                   \
         module->saved.name##_module = comm->c_coll->coll_##name##_module; \
         OBJ_RETAIN(module->saved.name##_module);                          \
@@ -110,6 +111,31 @@ static r2_status_t r2_module_comm(struct ompi_communicator_t *comm, mca_coll_r2_
     return status;
 }
 
+/* What r2 takes; where what it does not make by memory is left to others, what can be made so. */
+static void r2_module_offer(mca_coll_r2_module_t *module)
+{
+    mca_coll_base_module_t *base = &module->super;
+
+    if (!r2_comm_leaves(module->r2)) {
+#define MCA_COLL_R2_COLLECTIVE(name) base->coll_##name = mca_coll_r2_##name;
+#include "collectives.def"
+#undef MCA_COLL_R2_COLLECTIVE
+        return;
+    }
+    base->coll_allgather = mca_coll_r2_allgather;
+    base->coll_allreduce = mca_coll_r2_allreduce;
+    base->coll_alltoall = mca_coll_r2_alltoall;
+    base->coll_barrier = mca_coll_r2_barrier;
+    base->coll_bcast = mca_coll_r2_bcast;
+    base->coll_exscan = mca_coll_r2_exscan;
+    base->coll_gather = mca_coll_r2_gather;
+    base->coll_reduce = mca_coll_r2_reduce;
+    base->coll_reduce_scatter = mca_coll_r2_reduce_scatter;
+    base->coll_reduce_scatter_block = mca_coll_r2_reduce_scatter_block;
+    base->coll_scan = mca_coll_r2_scan;
+    base->coll_scatter = mca_coll_r2_scatter;
+}
+
 mca_coll_base_module_t *mca_coll_r2_comm_query(struct ompi_communicator_t *comm, int *priority_p)
 {
     mca_coll_r2_module_t *module;
@@ -136,9 +162,7 @@ mca_coll_base_module_t *mca_coll_r2_comm_query(struct ompi_communicator_t *comm,
     mca_coll_r2_ulfm_watch(module, comm);
     module->super.coll_module_enable = r2_module_enable;
     MCA_COLL_R2_SET_DISABLE(&module->super, r2_module_disable);
-#define MCA_COLL_R2_COLLECTIVE(name) module->super.coll_##name = mca_coll_r2_##name;
-#include "collectives.def"
-#undef MCA_COLL_R2_COLLECTIVE
+    r2_module_offer(module);
     *priority_p = mca_coll_r2_component.priority;
     return &module->super;
 }
