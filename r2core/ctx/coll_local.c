@@ -373,7 +373,8 @@ static bool r2_coll_local_make(r2_comm_t *comm, const r2_coll_args_t *args, r2_s
 
 bool r2_comm_leaves(const r2_comm_t *comm)
 {
-    return comm->leaves && R2_OK == __atomic_load_n(&comm->failed, __ATOMIC_RELAXED);
+    return comm->leaves && R2_OK == __atomic_load_n(&comm->failed, __ATOMIC_RELAXED) &&
+           !r2_is_forked();
 }
 
 bool r2_coll_local(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *status_p)

@@ -126,8 +126,8 @@ R2_EXPORT r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint3
                                      int32_t size, int32_t rank, r2_comm_t **comm_p);
 /**
  * Is a call that r2_coll_local() does not make to be left to others? So it is where the members are
- * on one host, and the job has no R2_USER_ONE_HOST_ALL. Of one that has failed calls are not left:
- * they have their error.
+ * on one host, and the job has no R2_USER_ONE_HOST_ALL. Of one that has failed, and in a forked
+ * child, calls are not left: they have their error.
  */
 R2_EXPORT bool r2_comm_leaves(const r2_comm_t *comm);
 /** Never waits: what is still to be acknowledged belongs to the links. */
