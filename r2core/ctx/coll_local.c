@@ -147,8 +147,8 @@ static r2_status_t r2_coll_local_doubt(struct r2_coll_local *local, int32_t memb
         local->looked_ns = now_ns;
         status = r2_coll_local_look(local, now_ns);
     }
-    if (R2_OK == status && now_ns - local->since_ns >= R2_LOCAL_ARM_NS &&
-        !r2_coll_local_arm(local, member)) {
+    if (R2_OK == status && (local->comm->leaves || (now_ns - local->since_ns >= R2_LOCAL_ARM_NS &&
+                                                    !r2_coll_local_arm(local, member)))) {
         (void) sched_yield();
         return R2_OK;
     }
@@ -170,6 +170,9 @@ static r2_status_t r2_coll_local_pause(void *arg, int32_t member, uint32_t turn)
     if (R2_LOCAL_DRIVE_TURNS - 1 == turn % R2_LOCAL_DRIVE_TURNS) {
         local->quiet = 0;
         (void) r2_ctx_progress(ctx);
+        if (local->comm->leaves && NULL != ctx->config.idle) {
+            ctx->config.idle(ctx->config.idle_arg); /* calls that were left may be under way */
+        }
     }
     if (now_ns - local->since_ns < ctx->core.params.spin_us * R2_NS_PER_US) {
         r2_wait_poll(ctx);
@@ -292,6 +295,12 @@ static bool r2_coll_local_is_early(struct r2_coll_local *local)
     return true;
 }
 
+/* The user has asked for an algorithm: at one of them, as all know once they have met. */
+static bool r2_coll_local_is_forced(const struct r2_coll_local *local, const r2_coll_args_t *args)
+{
+    return 0 != (local->forced & 1u << args->kind);
+}
+
 /* Members share cores, and messages are faster at this. */
 static bool r2_coll_local_is_slower(const struct r2_coll_local *local, const r2_coll_args_t *args)
 {
@@ -346,19 +355,19 @@ static bool r2_coll_local_make(r2_comm_t *comm, const r2_coll_args_t *args, r2_s
     struct r2_coll_local *local = comm->local;
     r2_team_way_t way;
 
-    if (NULL == local || R2_LOCAL_NEVER == local->stage || r2_is_forked() ||
-        0 != (local->forced & 1u << args->kind)) {
+    if (NULL == local || R2_LOCAL_NEVER == local->stage || r2_is_forked()) {
         return false;
     }
     way = r2_team_way(&local->team.segment, args);
     if (R2_TEAM_NONE == way || R2_OK != r2_coll_local_failed(local)) {
         return false; /* the engine says why it failed */
     }
-    if (comm->leaves && r2_coll_local_is_early(local)) {
+    if (comm->leaves ? r2_coll_local_is_early(local) : r2_coll_local_is_forced(local, args)) {
         return false;
     }
     *status_p = r2_coll_local_begin(local);
-    if (R2_OK == *status_p && comm->leaves && r2_coll_local_is_slower(local, args)) {
+    if (R2_OK == *status_p && (r2_coll_local_is_forced(local, args) ||
+                               (comm->leaves && r2_coll_local_is_slower(local, args)))) {
         return false;
     }
     if (R2_OK == *status_p && R2_TEAM_LONG == way && R2_LOCAL_SHORT == local->stage) {
@@ -373,8 +382,18 @@ static bool r2_coll_local_make(r2_comm_t *comm, const r2_coll_args_t *args, r2_s
 
 bool r2_comm_leaves(const r2_comm_t *comm)
 {
-    return comm->leaves && R2_OK == __atomic_load_n(&comm->failed, __ATOMIC_RELAXED) &&
-           !r2_is_forked();
+    return comm->leaves;
+}
+
+bool r2_comm_leave_call(r2_comm_t *comm)
+{
+    if (!comm->leaves || R2_OK != __atomic_load_n(&comm->failed, __ATOMIC_RELAXED) ||
+        r2_is_forked()) {
+        return false;
+    }
+    __atomic_store_n(&comm->next_seq, comm->next_seq + 1, __ATOMIC_RELAXED);
+    r2_coll_local_elsewhere(comm);
+    return true;
 }
 
 bool r2_coll_local(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *status_p)
@@ -385,7 +404,8 @@ bool r2_coll_local(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *sta
         return r2_coll_local_make(comm, args, status_p);
     }
     if (!r2_coll_local_is_block(comm, args) ||
-        0 != (comm->local->forced & 1u << R2_COLL_REDUCE_SCATTER)) {
+        ((!comm->leaves || R2_LOCAL_UNMET != comm->local->stage) &&
+         r2_coll_local_is_forced(comm->local, args))) {
         return false;
     }
     block = *args;

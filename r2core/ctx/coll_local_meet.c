@@ -34,6 +34,7 @@ typedef struct r2_meeting {
     uint32_t denied; /* one of them cannot */
     uint32_t deaf;   /* one of them cannot read the memory of all others */
     uint32_t busy;   /* one of them finds fewer cores than processes */
+    uint32_t forced; /* kinds whose algorithm one of them names */
     uint8_t address[R2_SHARED_ADDRESS_BYTES];
     struct {
         r2_process_t process;
@@ -53,6 +54,7 @@ static void r2_meeting_reduce(void *arg, const void *in, void *inout, size_t cou
     to->denied |= from->denied;
     to->deaf |= from->deaf;
     to->busy |= from->busy;
+    to->forced |= from->forced;
     for (uint64_t i = offsetof(r2_meeting_t, address); i < bytes; ++i) {
         ((unsigned char *) inout)[i] |= rest[i];
     }
@@ -202,6 +204,7 @@ static r2_status_t r2_coll_local_talk(struct r2_coll_local *local, r2_meeting_t 
         second.denied = r2_coll_local_open(local, meeting) ? 0 : 1;
         second.deaf = 0 == second.denied && r2_coll_local_reads_all(local, meeting) ? 0 : 1;
         second.busy = local->has_cores ? 0 : 1;
+        second.forced = local->forced;
         status = r2_coll_local_exchange(local, &second, sizeof(second));
     }
     if (R2_OK != status || 0 != second.denied) {
@@ -211,6 +214,7 @@ static r2_status_t r2_coll_local_talk(struct r2_coll_local *local, r2_meeting_t 
     r2_segment_settle(&local->team.segment);
     local->team.processes = 0 == second.deaf ? local->processes : NULL;
     local->has_cores = 0 == second.busy;
+    local->forced = second.forced;
     local->stage = local->team.segment.grown ? R2_LOCAL_GROWN : R2_LOCAL_SHORT;
     return R2_OK;
 }
@@ -226,6 +230,7 @@ r2_status_t r2_coll_local_meet(struct r2_coll_local *local)
     r2_status_t status = r2_coll_local_sequence(local);
 
     if (R2_OK != status) {
+        r2_coll_refuse(local->comm, status);
         return status;
     }
     r2_coll_local_take_place(local);

@@ -80,6 +80,9 @@ r2_status_t r2_consent_withdraw(r2_ctx_t *ctx, r2_user_t user)
     r2_status_t status = R2_ERR_SYSTEM;
 
     ctx->core.net.info.users &= ~(uint32_t) user;
+    if (R2_USER_COLL == user) {
+        ctx->core.net.info.users &= ~(uint32_t) (R2_USER_ONE_HOST | R2_USER_ONE_HOST_ALL);
+    }
     if (0 == (ctx->core.net.info.users & ~R2_CONSENT_FACTS)) {
         ctx->core.net.info.users = 0;
     }

@@ -23,6 +23,14 @@
 #include "r2/counters.h"
 #include "r2/params.h"
 
+/** Who drives a process and finds nothing to do. */
+typedef struct r2_idle {
+    _Atomic uint64_t until_ns; /* so long calls look at nothing; 0: it is not idle */
+    uint32_t passes;           /* with nothing to do, one after the other */
+    uint64_t since_ns;         /* when the first of them was */
+    uint64_t last_ns;          /* when the newest was */
+} r2_idle_t;
+
 /** One process. `lock` is the engine lock: all but the fields marked atomic belongs to it. */
 typedef struct r2_core {
     pthread_mutex_t lock;
@@ -32,6 +40,7 @@ typedef struct r2_core {
     r2_net_t net;
     r2_engine_t engine;
     r2_mem_t mem;
+    r2_idle_t idle;
     r2_observer_t *observers; /* borrowed list: told what happens */
     r2_params_t params;
     r2_counters_t counters;
@@ -69,6 +78,8 @@ static inline void r2_core_leave_drove(r2_core_t *core)
  */
 static inline void r2_core_leave_started(r2_core_t *core)
 {
+    core->idle.passes = 0;
+    atomic_store_explicit(&core->idle.until_ns, 0, memory_order_relaxed);
     r2_observe_app_started(core->observers, core->net.now_ns);
     pthread_mutex_unlock(&core->lock);
 }

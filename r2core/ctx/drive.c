@@ -19,12 +19,14 @@
 /*
  * What others progress in the same loop, as btl/vader does, waits for each pass. After so many with
  * nothing to do, and nothing under way, the next one begins a part of the time that this has lasted
- * after the one before: what comes then is late by little more than it was waited for.
+ * after the one before: what comes then is late by little more than it was waited for. Who was away
+ * for so long, or has started something, begins anew.
  */
 #define R2_IDLE_PASSES   64u
 #define R2_IDLE_PART     64u
 #define R2_IDLE_NS_LEAST (1 * R2_NS_PER_US)
 #define R2_IDLE_NS_MOST  (50 * R2_NS_PER_US)
+#define R2_IDLE_NS_AWAY  (2 * R2_IDLE_NS_MOST)
 
 static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
 {
@@ -163,24 +165,30 @@ static void r2_ctx_stop_staying(r2_ctx_t *ctx, const r2_coll_t *waits_for)
 static void r2_ctx_note_idle(r2_ctx_t *ctx, unsigned events)
 {
     const r2_net_t *net = &ctx->core.net;
-    const bool idle = 0 == events && NULL == net->active;
+    const bool is_idle =
+        0 == events && NULL == net->active && !r2_staging_is_busy(&ctx->core.engine.staging);
+    r2_idle_t *idle = &ctx->core.idle;
     uint64_t until_ns = 0;
 
-    ctx->idle_since_ns = 0 == ctx->idle_passes ? net->now_ns : ctx->idle_since_ns;
-    ctx->idle_passes = idle ? r2_min(ctx->idle_passes + 1, R2_IDLE_PASSES) : 0;
-    if (R2_IDLE_PASSES == ctx->idle_passes) {
-        const uint64_t part_ns = (net->now_ns - ctx->idle_since_ns) / R2_IDLE_PART;
+    if (0 == idle->passes || net->now_ns - idle->last_ns > R2_IDLE_NS_AWAY) {
+        idle->passes = 0; /* it was away, so it has not waited */
+        idle->since_ns = net->now_ns;
+    }
+    idle->last_ns = net->now_ns;
+    idle->passes = is_idle ? r2_min(idle->passes + 1, R2_IDLE_PASSES) : 0;
+    if (R2_IDLE_PASSES == idle->passes) {
+        const uint64_t part_ns = (net->now_ns - idle->since_ns) / R2_IDLE_PART;
 
         until_ns = net->now_ns + r2_min(r2_max(part_ns, R2_IDLE_NS_LEAST), R2_IDLE_NS_MOST);
     }
-    atomic_store_explicit(&ctx->idle_until_ns, until_ns, memory_order_relaxed);
+    atomic_store_explicit(&idle->until_ns, until_ns, memory_order_relaxed);
 }
 
 /* True for a call so soon after the one before that it need not look. Who gave way between both,
  * or computed, comes later. */
 static bool r2_ctx_is_idle(const r2_ctx_t *ctx)
 {
-    const uint64_t until_ns = atomic_load_explicit(&ctx->idle_until_ns, memory_order_relaxed);
+    const uint64_t until_ns = atomic_load_explicit(&ctx->core.idle.until_ns, memory_order_relaxed);
 
     return 0 != until_ns && r2_now_ns(ctx->core.clock) < until_ns;
 }

@@ -34,9 +34,6 @@ struct r2_ctx {
     _Atomic bool crowded;         /* the job has more processes on this machine than it has cores */
     _Atomic int inside;           /* application threads in r2_coll_wait(), asleep or not */
     _Atomic(const void *) driver; /* whose calls of r2_ctx_progress_as() count; NULL: any */
-    _Atomic uint64_t idle_until_ns; /* so long its calls look at nothing; 0: it is not idle */
-    uint32_t idle_passes;           /* passes with nothing to do, one after the other */
-    uint64_t idle_since_ns;         /* when the first of them was */
     r2_ctx_config_t config;
     r2_ctx_parts_t parts;
     r2_sources_t sources; /* what is looked at beside the rails */

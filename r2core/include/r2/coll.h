@@ -124,12 +124,15 @@ typedef struct r2_comm_id {
  */
 R2_EXPORT r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks,
                                      int32_t size, int32_t rank, r2_comm_t **comm_p);
-/**
- * Is a call that r2_coll_local() does not make to be left to others? So it is where the members are
- * on one host, and the job has no R2_USER_ONE_HOST_ALL. Of one that has failed, and in a forked
- * child, calls are not left: they have their error.
- */
+/** Are calls that r2_coll_local() does not make left to others? So it is where the members are on
+ * one host, and the job has no R2_USER_ONE_HOST_ALL. */
 R2_EXPORT bool r2_comm_leaves(const r2_comm_t *comm);
+/**
+ * Such a call: leaves it, with its place among the communicator's calls.
+ * @return false: r2_coll_post() is for it. So it is of a communicator that leaves none, or has
+ * failed, and in a forked child: then the call has its error.
+ */
+R2_EXPORT bool r2_comm_leave_call(r2_comm_t *comm);
 /** Never waits: what is still to be acknowledged belongs to the links. */
 R2_EXPORT void r2_comm_destroy(r2_comm_t *comm);
 

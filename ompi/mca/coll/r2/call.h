@@ -9,6 +9,8 @@
 
 #include "coll_r2.h"
 
+#include <limits.h>
+
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/op/op.h"
 #include "ompi/request/request.h"
@@ -103,8 +105,8 @@ void mca_coll_r2_call_init(mca_coll_r2_call_t *call, r2_coll_kind_t kind,
 /* What mca_coll_r2_make_*() return besides OMPI_SUCCESS, MPI's error classes and errors. Equal on
  * all ranks. */
 enum {
-    MCA_COLL_R2_DECLINED = MPI_ERR_LASTCODE + 1, /* not for r2 */
-    MCA_COLL_R2_NOTHING                          /* moves nothing on any rank */
+    MCA_COLL_R2_DECLINED = INT_MIN, /* not for r2 */
+    MCA_COLL_R2_NOTHING             /* moves nothing on any rank */
 };
 /**
  * Each takes over `call`, made with the return code `made`, and counts it.
