@@ -126,6 +126,14 @@ static void r2_coll_local_disarm(struct r2_coll_local *local)
     r2_core_leave(&ctx->core);
 }
 
+/* What is not r2's. */
+static void r2_coll_local_idle(const r2_ctx_t *ctx)
+{
+    if (NULL != ctx->config.idle) {
+        ctx->config.idle(ctx->config.idle_arg);
+    }
+}
+
 /* Whoever waits for long: what else is under way, and why what it waits for may never come. */
 static r2_status_t r2_coll_local_doubt(struct r2_coll_local *local, int32_t member, uint64_t now_ns)
 {
@@ -133,9 +141,7 @@ static r2_status_t r2_coll_local_doubt(struct r2_coll_local *local, int32_t memb
     r2_status_t status = R2_OK;
 
     (void) r2_ctx_progress(ctx);
-    if (NULL != ctx->config.idle) {
-        ctx->config.idle(ctx->config.idle_arg);
-    }
+    r2_coll_local_idle(ctx);
     if (now_ns - local->asked_ns >= R2_LOCAL_ASK_NS) {
         local->asked_ns = now_ns;
         status = r2_coll_local_ask(local, member);
@@ -170,9 +176,9 @@ static r2_status_t r2_coll_local_pause(void *arg, int32_t member, uint32_t turn)
     if (R2_LOCAL_DRIVE_TURNS - 1 == turn % R2_LOCAL_DRIVE_TURNS) {
         local->quiet = 0;
         (void) r2_ctx_progress(ctx);
-        if (local->comm->leaves && NULL != ctx->config.idle) {
-            ctx->config.idle(ctx->config.idle_arg); /* calls that were left may be under way */
-        }
+    }
+    if (local->comm->leaves) {
+        r2_coll_local_idle(ctx); /* calls that were left may be under way */
     }
     if (now_ns - local->since_ns < ctx->core.params.spin_us * R2_NS_PER_US) {
         r2_wait_poll(ctx);
@@ -330,6 +336,9 @@ static r2_status_t r2_coll_local_run(struct r2_coll_local *local, const r2_coll_
     }
     if (R2_OK != status) {
         return r2_coll_local_fail(local, status);
+    }
+    if (R2_COLL_BARRIER == args->kind) {
+        r2_coll_local_idle(r2_coll_local_ctx(local));
     }
     if (++local->quiet >= R2_LOCAL_QUIET_CALLS) {
         local->quiet = 0;
