@@ -166,6 +166,7 @@ static r2_status_t r2_coll_local_pause(void *arg, int32_t member, uint32_t turn)
     struct r2_coll_local *local = arg;
     r2_ctx_t *ctx = r2_coll_local_ctx(local);
     const uint64_t now_ns = r2_now_ns(ctx->core.clock);
+    const bool drives = R2_LOCAL_DRIVE_TURNS - 1 == turn % R2_LOCAL_DRIVE_TURNS;
 
     if (0 == turn) {
         local->since_ns = local->looked_ns = local->asked_ns = now_ns;
@@ -173,11 +174,11 @@ static r2_status_t r2_coll_local_pause(void *arg, int32_t member, uint32_t turn)
     if (now_ns - local->since_ns >= local->spin_ns) {
         return r2_coll_local_doubt(local, member, now_ns);
     }
-    if (R2_LOCAL_DRIVE_TURNS - 1 == turn % R2_LOCAL_DRIVE_TURNS) {
+    if (drives) {
         local->quiet = 0;
         (void) r2_ctx_progress(ctx);
     }
-    if (local->comm->leaves) {
+    if (local->comm->leaves && (drives || local->has_cores)) {
         r2_coll_local_idle(ctx); /* calls that were left may be under way */
     }
     if (now_ns - local->since_ns < ctx->core.params.spin_us * R2_NS_PER_US) {

@@ -48,9 +48,6 @@ bool r2_team_is_slower(const r2_coll_args_t *args)
         r2_coll_kind_t kind;
         uint64_t from, below; /* bytes of a block */
     } rows[] = {
-        {R2_COLL_BCAST, 0, 512},
-        {R2_COLL_BCAST, 8 << 10, 512 << 10},
-        {R2_COLL_SCATTER, 0, 256},
         {R2_COLL_SCATTER, 24 << 10, 128 << 10},
         {R2_COLL_GATHER, 96 << 10, UINT64_MAX},
         {R2_COLL_ALLTOALL, 24 << 10, UINT64_MAX},

@@ -65,9 +65,8 @@ typedef enum r2_team_way {
 r2_team_way_t r2_team_way(const r2_segment_t *segment, const r2_coll_args_t *args);
 
 /**
- * Where members share cores, others' messages are faster at this call (docs/measurements.md): a
- * root that need not wait is done before the others have the processor, and what is read where it
- * is keeps its owner in the call.
+ * Where members share cores, others' messages are faster at this call (docs/measurements.md): what
+ * goes by slots needs a turn of the processor for each piece.
  */
 bool r2_team_is_slower(const r2_coll_args_t *args);
 

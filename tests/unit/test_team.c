@@ -441,14 +441,12 @@ static void slower_calls(void **state)
         uint64_t bytes;
         bool slower;
     } rows[] = {
-        {R2_COLL_BCAST, 511, true},          {R2_COLL_BCAST, 512, false},
-        {R2_COLL_BCAST, 8191, false},        {R2_COLL_BCAST, 8192, true},
-        {R2_COLL_BCAST, 512 << 10, false},   {R2_COLL_SCATTER, 255, true},
-        {R2_COLL_SCATTER, 256, false},       {R2_COLL_SCATTER, 32 << 10, true},
-        {R2_COLL_SCATTER, 128 << 10, false}, {R2_COLL_GATHER, 64 << 10, false},
-        {R2_COLL_GATHER, UINT32_MAX, true},  {R2_COLL_ALLTOALL, 16 << 10, false},
-        {R2_COLL_ALLTOALL, 24 << 10, true},  {R2_COLL_ALLREDUCE, 8, false},
-        {R2_COLL_ALLREDUCE, 1 << 20, false}, {R2_COLL_BARRIER, 0, false},
+        {R2_COLL_SCATTER, 255, false},       {R2_COLL_SCATTER, (24 << 10) - 1, false},
+        {R2_COLL_SCATTER, 24 << 10, true},   {R2_COLL_SCATTER, 128 << 10, false},
+        {R2_COLL_GATHER, 64 << 10, false},   {R2_COLL_GATHER, UINT32_MAX, true},
+        {R2_COLL_ALLTOALL, 16 << 10, false}, {R2_COLL_ALLTOALL, 24 << 10, true},
+        {R2_COLL_ALLREDUCE, 8, false},       {R2_COLL_ALLREDUCE, 1 << 20, false},
+        {R2_COLL_BCAST, 64 << 10, false},    {R2_COLL_BARRIER, 0, false},
     };
 
     (void) state;
