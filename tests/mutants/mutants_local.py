@@ -131,6 +131,12 @@ MUTANTS_LOCAL = [
     ("idle-rails-are-never-looked-at", "ctx/drive.c",
      "    return 0 != until_ns && r2_now_ns(ctx->core.clock) < until_ns;",
      "    return 0 != until_ns && r2_now_ns(ctx->core.clock) > 0;", DRIVE),
+    ("who-was-away-has-waited", "ctx/drive.c",
+     "0 == idle->passes || net->now_ns - idle->last_ns > R2_IDLE_NS_AWAY", "0 == idle->passes",
+     DRIVE),
+    ("who-starts-something-is-idle", "ctx/core.h",
+     "    core->idle.passes = 0;\n    atomic_store_explicit(&core->idle.until_ns, 0, "
+     "memory_order_relaxed);\n", "", DRIVE),
     ("idle-rails-are-always-looked-at-as-often", "ctx/drive.c",
      "/ R2_IDLE_PART", "/ R2_IDLE_PART / R2_NS_PER_S", DRIVE),
 ]

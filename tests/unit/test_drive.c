@@ -328,33 +328,68 @@ static void who_need_not_wait_drives_now_and_then(void **state)
     process_down(&process);
 }
 
-/** Driving as one of several in a loop, for a while. @return passes over the rails. */
-static uint64_t drive_for(process_t *process, uint64_t ns)
+/** Driving as one of several in a loop, for a while. @param breaks_p how often it had no processor
+ * for so long that it begins anew. @return passes over the rails. */
+static uint64_t drive_for(process_t *process, uint64_t ns, uint64_t *breaks_p)
 {
     static const char driver;
     const uint64_t *progressed_ns = &process->ctx->core.net.last_progress_ns;
     const uint64_t begin_ns = r2_now_ns(r2_clock_system());
     uint64_t last_ns = process_count(process, progressed_ns), passes = 0;
 
+    *breaks_p = 0;
     do {
         const uint64_t before_ns = last_ns;
 
         (void) r2_ctx_progress_as(process->ctx, &driver);
         last_ns = process_count(process, progressed_ns);
         passes += before_ns != last_ns;
+        *breaks_p += last_ns - before_ns > 100 * R2_NS_PER_US;
     } while (r2_now_ns(r2_clock_system()) - begin_ns < ns);
     return passes;
 }
 
 /* The most passes of so long: a microsecond apart for 64 of them, then 64 in e-fold the time. */
-static uint64_t idle_passes_most(uint64_t ns)
+static uint64_t idle_passes_most(uint64_t ns, uint64_t breaks)
 {
     uint64_t passes = 65 + 64 + 64;
 
     for (uint64_t us = ns / R2_NS_PER_US; us > 64; us /= 2) {
         passes += 64;
     }
-    return passes;
+    return passes * (breaks + 1);
+}
+
+/** Who was away has not waited, so it looks often again: once in 20 times at least, since it may
+ * have no processor. */
+static void who_comes_back_begins_anew(process_t *process)
+{
+    uint64_t most = 0, breaks;
+
+    for (int i = 0; i < 20; ++i) {
+        nap_ms(1);
+        most = r2_max(most, drive_for(process, 100 * R2_NS_PER_US, &breaks));
+    }
+    assert_in_range(most, 20, UINT64_MAX);
+}
+
+/** What was started is looked after at once. */
+static void who_starts_something_is_not_idle(process_t *process)
+{
+    const r2_coll_args_t args = {.kind = R2_COLL_BARRIER, .element_bytes = 1};
+    uint64_t breaks;
+    r2_comm_t *comm;
+    r2_coll_t *coll;
+
+    assert_int_equal(
+        r2_comm_create(process->ctx, (r2_comm_id_t){8, 0}, &(uint32_t){0}, 1, 0, &comm), R2_OK);
+    for (int i = 0; i < 20; ++i) {
+        (void) drive_for(process, 5 * R2_NS_PER_MS, &breaks);
+        assert_int_equal(r2_coll_post(comm, &args, NULL, NULL, &coll), R2_OK);
+        assert_int_equal(drive_for(process, 0, &breaks), 1);
+        r2_coll_release(coll);
+    }
+    r2_comm_destroy(comm);
 }
 
 /** What others progress in the same loop does not wait for rails that bring nothing. */
@@ -362,14 +397,16 @@ static void idle_rails_are_looked_at_less_and_less(void **state)
 {
     const uint64_t begin_ns = r2_now_ns(r2_clock_system());
     process_t process;
-    uint64_t passes, before_ns;
+    uint64_t passes, before_ns, breaks;
 
     (void) state;
     process_up(&process);
-    passes = drive_for(&process, 20 * R2_NS_PER_MS);
-    assert_in_range(passes, 65, idle_passes_most(r2_now_ns(r2_clock_system()) - begin_ns));
+    passes = drive_for(&process, 20 * R2_NS_PER_MS, &breaks);
+    assert_in_range(passes, 65, idle_passes_most(r2_now_ns(r2_clock_system()) - begin_ns, breaks));
     nap_ms(1);
-    assert_int_equal(drive_for(&process, 0), 1); /* who comes back looks at once */
+    assert_int_equal(drive_for(&process, 0, &breaks), 1); /* who comes back looks at once */
+    who_comes_back_begins_anew(&process);
+    who_starts_something_is_not_idle(&process);
     for (int i = 0; i < 10; ++i) {
         before_ns = process_count(&process, &process.ctx->core.net.last_progress_ns);
         (void) r2_ctx_progress(process.ctx); /* the only one in its loop */
