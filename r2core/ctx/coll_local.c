@@ -17,9 +17,6 @@
 
 static_assert(R2_COLL_KIND_COUNT <= 32, "a bit for each");
 
-/* A thread that never waits drives after so many calls, for what else is under way. */
-#define R2_LOCAL_QUIET_CALLS 256u
-
 /* While it polls it drives in every so manieth turn. */
 #define R2_LOCAL_DRIVE_TURNS 16u
 
@@ -126,14 +123,6 @@ static void r2_coll_local_disarm(struct r2_coll_local *local)
     r2_core_leave(&ctx->core);
 }
 
-/* What is not r2's. */
-static void r2_coll_local_idle(const r2_ctx_t *ctx)
-{
-    if (NULL != ctx->config.idle) {
-        ctx->config.idle(ctx->config.idle_arg);
-    }
-}
-
 /* Whoever waits for long: what else is under way, and why what it waits for may never come. */
 static r2_status_t r2_coll_local_doubt(struct r2_coll_local *local, int32_t member, uint64_t now_ns)
 {
@@ -141,7 +130,7 @@ static r2_status_t r2_coll_local_doubt(struct r2_coll_local *local, int32_t memb
     r2_status_t status = R2_OK;
 
     (void) r2_ctx_progress(ctx);
-    r2_coll_local_idle(ctx);
+    r2_wait_idle(ctx);
     if (now_ns - local->asked_ns >= R2_LOCAL_ASK_NS) {
         local->asked_ns = now_ns;
         status = r2_coll_local_ask(local, member);
@@ -175,11 +164,10 @@ static r2_status_t r2_coll_local_pause(void *arg, int32_t member, uint32_t turn)
         return r2_coll_local_doubt(local, member, now_ns);
     }
     if (drives) {
-        local->quiet = 0;
         (void) r2_ctx_progress(ctx);
     }
     if (local->comm->leaves && (drives || local->has_cores)) {
-        r2_coll_local_idle(ctx); /* calls that were left may be under way */
+        r2_wait_idle(ctx); /* calls that were left may be under way */
     }
     if (now_ns - local->since_ns < ctx->core.params.spin_us * R2_NS_PER_US) {
         r2_wait_poll(ctx);
@@ -292,10 +280,12 @@ static r2_status_t r2_coll_local_begin(struct r2_coll_local *local)
     return status;
 }
 
-/* Many communicators make few calls, which are not worth a meeting. */
-static bool r2_coll_local_is_early(struct r2_coll_local *local)
+/* Many communicators make few calls, which are not worth a meeting. Sums of floating-point numbers
+ * are: the same call has the same bits, now and later. */
+static bool r2_coll_local_is_early(struct r2_coll_local *local, const r2_coll_args_t *args)
 {
-    if (R2_LOCAL_UNMET != local->stage || local->early >= R2_LOCAL_EARLY_CALLS) {
+    if (R2_LOCAL_UNMET != local->stage || local->early >= R2_LOCAL_EARLY_CALLS ||
+        (NULL != args->reduce && !args->exact)) {
         return false;
     }
     ++local->early;
@@ -320,6 +310,20 @@ static bool r2_coll_local_can(const struct r2_coll_local *local, r2_team_way_t w
            (R2_TEAM_SHORT == way && r2_coll_local_has_team(local));
 }
 
+/* The call is over. Behind a barrier comes what was sent before it, as behind one of messages. */
+static void r2_coll_local_give_way(struct r2_coll_local *local, bool is_barrier)
+{
+    r2_ctx_t *ctx = r2_coll_local_ctx(local);
+    const bool gives_way = r2_wait_gives_way(ctx);
+
+    if (gives_way || (is_barrier && NULL != ctx->p2p)) {
+        (void) r2_ctx_progress(ctx);
+    }
+    if (gives_way || is_barrier) {
+        r2_wait_idle(ctx);
+    }
+}
+
 static r2_status_t r2_coll_local_run(struct r2_coll_local *local, const r2_coll_args_t *args,
                                      r2_team_way_t way)
 {
@@ -338,13 +342,7 @@ static r2_status_t r2_coll_local_run(struct r2_coll_local *local, const r2_coll_
     if (R2_OK != status) {
         return r2_coll_local_fail(local, status);
     }
-    if (R2_COLL_BARRIER == args->kind) {
-        r2_coll_local_idle(r2_coll_local_ctx(local));
-    }
-    if (++local->quiet >= R2_LOCAL_QUIET_CALLS) {
-        local->quiet = 0;
-        (void) r2_ctx_progress(r2_coll_local_ctx(local));
-    }
+    r2_coll_local_give_way(local, R2_COLL_BARRIER == args->kind);
     return R2_OK;
 }
 
@@ -372,7 +370,7 @@ static bool r2_coll_local_make(r2_comm_t *comm, const r2_coll_args_t *args, r2_s
     if (R2_TEAM_NONE == way || R2_OK != r2_coll_local_failed(local)) {
         return false; /* the engine says why it failed */
     }
-    if (comm->leaves ? r2_coll_local_is_early(local) : r2_coll_local_is_forced(local, args)) {
+    if (comm->leaves ? r2_coll_local_is_early(local, args) : r2_coll_local_is_forced(local, args)) {
         return false;
     }
     *status_p = r2_coll_local_begin(local);

@@ -34,7 +34,6 @@ struct r2_coll_local {
     r2_process_t self;       /* others try whether they can read it */
     r2_process_t *processes; /* owned: of the members; NULL: not yet */
     uint32_t forced;         /* bits of kinds whose algorithm a parameter names: the engine's */
-    uint32_t quiet;          /* calls since this thread has driven */
     uint32_t early;          /* calls that were left to others before the members met */
     bool has_cores;          /* each process of the job on this host can have one, so all found */
     uint64_t spin_ns;        /* it looks and gives way for so long before it sleeps */

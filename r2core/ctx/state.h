@@ -33,6 +33,7 @@ struct r2_ctx {
     _Atomic int waiting;          /* application threads asleep in r2_coll_wait() */
     _Atomic bool crowded;         /* the job has more processes on this machine than it has cores */
     _Atomic int inside;           /* application threads in r2_coll_wait(), asleep or not */
+    _Atomic uint64_t gave_way_ns; /* when a call that is over last did (r2_wait_gives_way()) */
     _Atomic(const void *) driver; /* whose calls of r2_ctx_progress_as() count; NULL: any */
     r2_ctx_config_t config;
     r2_ctx_parts_t parts;
@@ -112,6 +113,15 @@ static inline r2_wait_t r2_wait_for(const r2_coll_t *coll)
 }
 /** Drives once for a thread that waits. The simulator's processes do the same. */
 r2_wait_next_t r2_wait_pass(r2_ctx_t *ctx, r2_wait_t *wait);
+
+/** Progresses what is not r2's. No lock. */
+void r2_wait_idle(const r2_ctx_t *ctx);
+
+/**
+ * A blocking call is over, or goes on for long, and its thread may never have waited, as who is
+ * always the last does not: is it time for what else is under way?
+ */
+bool r2_wait_gives_way(r2_ctx_t *ctx);
 
 /**
  * Between two looks. Lets others have the processor if processes of the job share it, or the user

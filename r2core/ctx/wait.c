@@ -20,6 +20,12 @@
  */
 #define R2_WAIT_GLANCES 7u
 
+/* Who makes one call after the other gives way so often to what is not r2's. */
+#define R2_WAIT_GIVE_WAY_NS (50 * R2_NS_PER_US)
+
+/* Passes that find something, after which who waits looks whether it is time to. */
+#define R2_WAIT_BUSY_PASSES 16u
+
 /* Nothing tells that a copy has ended: who waits for one looks again soon. */
 #define R2_WAIT_COPY_US 20u
 
@@ -81,23 +87,50 @@ r2_wait_next_t r2_wait_pass(r2_ctx_t *ctx, r2_wait_t *wait)
     return R2_WAIT_SLEEP;
 }
 
+void r2_wait_idle(const r2_ctx_t *ctx)
+{
+    if (NULL != ctx->config.idle) {
+        ctx->config.idle(ctx->config.idle_arg);
+    }
+}
+
+bool r2_wait_gives_way(r2_ctx_t *ctx)
+{
+    const uint64_t now_ns = r2_now_ns(ctx->core.clock);
+    const uint64_t gave_way_ns = atomic_load_explicit(&ctx->gave_way_ns, memory_order_relaxed);
+
+    if (now_ns - gave_way_ns < R2_WAIT_GIVE_WAY_NS) {
+        return false;
+    }
+    atomic_store_explicit(&ctx->gave_way_ns, now_ns, memory_order_relaxed);
+    return true;
+}
+
+/* What is not r2's does not wait until r2's rails have nothing any more. */
+static void r2_wait_busy(r2_ctx_t *ctx, uint32_t *passes_p)
+{
+    if (0 == ++*passes_p % R2_WAIT_BUSY_PASSES && r2_wait_gives_way(ctx)) {
+        r2_wait_idle(ctx);
+    }
+}
+
 /* @return how it ended. */
 static r2_status_t r2_wait_until_over(r2_ctx_t *ctx, r2_coll_t *coll)
 {
     r2_wait_t wait = r2_wait_for(coll);
     r2_status_t status = R2_IN_PROGRESS;
+    uint32_t busy_passes = 0;
 
     for (; R2_IN_PROGRESS == status; status = r2_coll_test(coll)) {
         switch (r2_wait_pass(ctx, &wait)) {
         case R2_WAIT_AGAIN:
+            r2_wait_busy(ctx, &busy_passes);
             break;
         case R2_WAIT_POLL:
             r2_wait_poll(ctx);
             break;
         case R2_WAIT_SLEEP:
-            if (NULL != ctx->config.idle) {
-                ctx->config.idle(ctx->config.idle_arg);
-            }
+            r2_wait_idle(ctx);
             if (R2_IN_PROGRESS == r2_coll_test(coll)) {
                 r2_wait_sleep(ctx); /* straight after a pass that found nothing */
             }
@@ -123,6 +156,9 @@ r2_status_t r2_coll_wait(r2_coll_t *coll)
         atomic_fetch_add_explicit(&ctx->inside, 1, memory_order_relaxed);
         status = r2_wait_until_over(ctx, coll);
         atomic_fetch_sub_explicit(&ctx->inside, 1, memory_order_relaxed);
+    }
+    if (r2_wait_gives_way(ctx)) {
+        r2_wait_idle(ctx);
     }
     return status;
 }

@@ -32,6 +32,7 @@ EXTRA_DIST += \
     tests/functional/same_host \
     tests/functional/selection \
     tests/functional/single_host \
+    tests/functional/give_way \
     tests/functional/starting \
     tests/functional/tap.sh \
     tests/functional/test_bench.sh \
@@ -260,6 +261,11 @@ tests_functional_service_thread_LDADD = $(OMPI_LIBS)
 check_PROGRAMS += tests/functional/start_errors
 tests_functional_start_errors_SOURCES = tests/functional/start_errors.c
 tests_functional_start_errors_LDADD = $(R2_TEST_LIBS) -ldl
+
+check_PROGRAMS += tests/functional/progressing
+tests_functional_progressing_SOURCES = tests/functional/progressing.c
+tests_functional_progressing_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_progressing_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/leave
 tests_functional_leave_SOURCES = tests/functional/leave.c

@@ -220,6 +220,9 @@ int mca_coll_r2_call_run(int made, mca_coll_r2_call_t *call, uint64_t *counter)
         status = NULL == call->pieces ? r2_coll_wait(call->coll) : r2_call_pieces(call);
         r2_coll_release(call->coll);
     }
+    if (R2_COLL_BARRIER == call->args.kind) {
+        mca_coll_r2_barrier_over();
+    }
     mca_coll_r2_call_fini(call);
     mca_coll_r2_ulfm_await(call->module, status);
     return mca_coll_r2_call_error(call, status);
