@@ -21,7 +21,7 @@
 #define R2_WAIT_GLANCES 7u
 
 /* Who makes one call after the other gives way so often to what is not r2's. */
-#define R2_WAIT_GIVE_WAY_NS (50 * R2_NS_PER_US)
+#define R2_WAIT_GIVE_WAY_NS (100 * R2_NS_PER_US)
 
 /* Passes that find something, after which who waits looks whether it is time to. */
 #define R2_WAIT_BUSY_PASSES 16u

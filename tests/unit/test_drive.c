@@ -415,6 +415,50 @@ static void idle_rails_are_looked_at_less_and_less(void **state)
     process_down(&process);
 }
 
+static void count_up(void *arg)
+{
+    ++*(unsigned *) arg;
+}
+
+/* Blocking calls in a row that need not wait. @return how often they have given way. */
+static unsigned calls_give_way(process_t *process, r2_comm_t *comm, unsigned calls)
+{
+    const r2_coll_args_t args = {.kind = R2_COLL_BARRIER, .element_bytes = 1, .blocking = true};
+    unsigned times = 0;
+    r2_coll_t *coll;
+
+    process->ctx->config.idle = count_up;
+    process->ctx->config.idle_arg = &times;
+    for (unsigned i = 0; i < calls; ++i) {
+        assert_int_equal(r2_coll_post(comm, &args, NULL, NULL, &coll), R2_OK);
+        assert_int_equal(r2_coll_wait(coll), R2_OK);
+        r2_coll_release(coll);
+    }
+    process->ctx->config.idle = NULL;
+    return times;
+}
+
+/** What is not r2's goes on beside calls that never wait, but not at each. */
+static void who_never_waits_gives_way_now_and_then(void **state)
+{
+    unsigned least = UINT32_MAX;
+    process_t process;
+    r2_comm_t *comm;
+
+    (void) state;
+    process_up(&process);
+    assert_int_equal(r2_comm_create(process.ctx, (r2_comm_id_t){9, 0}, &(uint32_t){0}, 1, 0, &comm),
+                     R2_OK);
+    for (int i = 0; i < 20; ++i) {
+        nap_ms(1); /* it computes */
+        assert_int_equal(calls_give_way(&process, comm, 1), 1);
+        least = r2_min(least, calls_give_way(&process, comm, 20));
+    }
+    assert_in_range(least, 0, 10); /* they take less than 100 us, but it may have no processor */
+    r2_comm_destroy(comm);
+    process_down(&process);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,6 +474,7 @@ int main(void)
         cmocka_unit_test(an_address_may_change_by_itself),
         cmocka_unit_test(who_need_not_wait_drives_now_and_then),
         cmocka_unit_test(idle_rails_are_looked_at_less_and_less),
+        cmocka_unit_test(who_never_waits_gives_way_now_and_then),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,7 +221,7 @@ int mca_coll_r2_call_run(int made, mca_coll_r2_call_t *call, uint64_t *counter)
         r2_coll_release(call->coll);
     }
     if (R2_COLL_BARRIER == call->args.kind) {
-        mca_coll_r2_barrier_over();
+        mca_coll_r2_windows_settle();
     }
     mca_coll_r2_call_fini(call);
     mca_coll_r2_ulfm_await(call->module, status);

@@ -120,10 +120,10 @@ int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_commu
 int mca_coll_r2_call_prepare(int made, mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
                              ompi_request_t **request, uint64_t *counter);
 void mca_coll_r2_call_fini(mca_coll_r2_call_t *call);
-/* barrier.c */
-/** A blocking one is over. osc/pt2pt of Open MPI 4.1 frees windows behind one, and takes what was
- * sent to this process before it for read. */
-void mca_coll_r2_barrier_over(void);
+/* windows.c */
+/** A blocking barrier is over. osc/pt2pt of Open MPI 4.1 frees windows behind one, and takes what
+ * was sent to this process before it for read. */
+void mca_coll_r2_windows_settle(void);
 /* arguments.c */
 /** Whether blocks can be. @return OMPI_SUCCESS or MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_ARG. */
 int mca_coll_r2_check_blocks(const mca_coll_r2_blocks_t *blocks);

@@ -37,6 +37,7 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/staged.c \
     ompi/mca/coll/r2/ulfm.c \
     ompi/mca/coll/r2/ulfm.h \
+    ompi/mca/coll/r2/windows.c \
     opal/mca/common/r2/finalize.c \
     opal/mca/common/r2/finalize.h \
     opal/mca/common/r2/help.c \
