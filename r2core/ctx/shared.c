@@ -25,6 +25,11 @@ static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
     r2_core_enter(&ctx->core);
     ctx->core.net.info.users |= config->users;
     ctx->config.named = ctx->config.named || config->named;
+    if (NULL != config->idle) {
+        ctx->config.idle = config->idle; /* who came first may go first */
+        ctx->config.idle_arg = config->idle_arg;
+        ctx->idle_log = config->log;
+    }
     ctx->config.yields = NULL != config->yields ? config->yields : ctx->config.yields;
     status = r2_ctx_publish(ctx);
     if (R2_OK != status) {

@@ -36,6 +36,7 @@ struct r2_ctx {
     _Atomic uint64_t gave_way_ns; /* when a call that is over last did (r2_wait_gives_way()) */
     _Atomic(const void *) driver; /* whose calls of r2_ctx_progress_as() count; NULL: any */
     r2_ctx_config_t config;
+    r2_log_fn_t idle_log; /* of the component whose `idle` config has */
     r2_ctx_parts_t parts;
     r2_sources_t sources; /* what is looked at beside the rails */
     r2_comms_t comms;
@@ -80,7 +81,7 @@ r2_status_t r2_ctx_admit(r2_ctx_t *ctx, r2_user_t user);
  * those of another job wait for.
  */
 r2_status_t r2_ctx_decline(const r2_ctx_config_t *config, const char *why);
-/** If the context was made with this log function: neither it nor `idle` is called any more. */
+/** Neither this log function, nor the `idle` that came with it, is called any more. */
 void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log);
 
 /* drive.c */
