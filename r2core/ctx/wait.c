@@ -99,8 +99,8 @@ bool r2_wait_gives_way(r2_ctx_t *ctx)
     const uint64_t now_ns = r2_now_ns(ctx->core.clock);
     const uint64_t gave_way_ns = atomic_load_explicit(&ctx->gave_way_ns, memory_order_relaxed);
 
-    if (now_ns - gave_way_ns < R2_WAIT_GIVE_WAY_NS) {
-        return false;
+    if ((int64_t) (now_ns - gave_way_ns) < (int64_t) R2_WAIT_GIVE_WAY_NS) {
+        return false; /* or another thread has, since this one looked */
     }
     atomic_store_explicit(&ctx->gave_way_ns, now_ns, memory_order_relaxed);
     return true;

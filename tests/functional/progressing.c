@@ -50,10 +50,10 @@ static void call_bcast(void)
 
 static void call_reduce(void)
 {
-    int one = 1, sum = 2; /* as it stays where it is not the root */
+    int one = 1, sum = -1;
 
     MPI_Reduce(&one, &sum, 1, MPI_INT, MPI_SUM, 1, two); /* rank 0 does not wait */
-    wrong += 2 != sum;
+    wrong += (1 == me ? 2 : -1) != sum;
 }
 
 static void call_barrier(void)

@@ -138,10 +138,11 @@ MUTANTS_LOCAL = [
      "    core->idle.passes = 0;\n    atomic_store_explicit(&core->idle.until_ns, 0, "
      "memory_order_relaxed);\n", "", DRIVE),
     ("calls-never-give-way", "ctx/wait.c",
-     "    if (now_ns - gave_way_ns < R2_WAIT_GIVE_WAY_NS) {",
+     "    if ((int64_t) (now_ns - gave_way_ns) < (int64_t) R2_WAIT_GIVE_WAY_NS) {",
      "    if (now_ns - gave_way_ns < UINT64_MAX) {", DRIVE),
     ("each-call-gives-way", "ctx/wait.c",
-     "    if (now_ns - gave_way_ns < R2_WAIT_GIVE_WAY_NS) {", "    if (0 == now_ns) {", DRIVE),
+     "    if ((int64_t) (now_ns - gave_way_ns) < (int64_t) R2_WAIT_GIVE_WAY_NS) {",
+     "    if (0 == now_ns) {", DRIVE),
     ("idle-rails-are-always-looked-at-as-often", "ctx/drive.c",
      "/ R2_IDLE_PART", "/ R2_IDLE_PART / R2_NS_PER_S", DRIVE),
 ]

@@ -220,7 +220,7 @@ int mca_coll_r2_call_run(int made, mca_coll_r2_call_t *call, uint64_t *counter)
         status = NULL == call->pieces ? r2_coll_wait(call->coll) : r2_call_pieces(call);
         r2_coll_release(call->coll);
     }
-    if (R2_COLL_BARRIER == call->args.kind) {
+    if (R2_OK == status && R2_COLL_BARRIER == call->args.kind) {
         mca_coll_r2_windows_settle();
     }
     mca_coll_r2_call_fini(call);
