@@ -267,6 +267,11 @@ tests_functional_progressing_SOURCES = tests/functional/progressing.c
 tests_functional_progressing_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_progressing_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/idup
+tests_functional_idup_SOURCES = tests/functional/idup.c
+tests_functional_idup_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_idup_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/leave
 tests_functional_leave_SOURCES = tests/functional/leave.c
 tests_functional_leave_CPPFLAGS = $(OMPI_CPPFLAGS)

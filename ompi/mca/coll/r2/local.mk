@@ -20,6 +20,7 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/entries.c \
     ompi/mca/coll/r2/entries.def \
     ompi/mca/coll/r2/errors.c \
+    ompi/mca/coll/r2/ids.c \
     ompi/mca/coll/r2/memory.c \
     ompi/mca/coll/r2/module.c \
     ompi/mca/coll/r2/neighbor.c \

@@ -1,0 +1,120 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * MPI_Comm_idup() beside other calls on the same communicator: blocking collectives, which each
+ * rank begins at another time, and nonblocking ones of the form of those by which Open MPI makes
+ * context ids, many at a time. Exact checks. Prints TAP.
+ */
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ROUNDS 100
+#define MANY   8
+
+static int me, size, wrong;
+
+static void check(bool right)
+{
+    wrong += !right;
+}
+
+static int most(int call)
+{
+    return size - 1 + 1000 * call;
+}
+
+static void be_late(int number)
+{
+    if (0 == (me + number) % 3) {
+        usleep(300);
+    }
+}
+
+static void blocking_calls(int round)
+{
+    for (int i = 0; i < 1 + round % 7; ++i) {
+        const int mine = me + 1000 * i;
+        int max = -1;
+
+        be_late(round + i);
+        MPI_Allreduce(&mine, &max, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        check(most(i) == max);
+    }
+}
+
+static void use(MPI_Comm comm)
+{
+    int one = 1, sum = 0;
+
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    check(size == sum);
+    MPI_Comm_free(&comm);
+}
+
+static void duplicate(int round)
+{
+    MPI_Request request;
+    MPI_Comm comm;
+
+    be_late(round);
+    MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request);
+    blocking_calls(round);
+    check(MPI_SUCCESS == MPI_Wait(&request, MPI_STATUS_IGNORE));
+    use(comm);
+}
+
+/* All are under way at once. */
+static void nonblocking_calls(int round)
+{
+    MPI_Request requests[MANY];
+    int mine[MANY], max[MANY];
+
+    for (int i = 0; i < MANY; ++i) {
+        mine[i] = me + 1000 * i;
+        max[i] = -1;
+        be_late(round + i);
+        MPI_Iallreduce(&mine[i], &max[i], 1, MPI_INT, 0 == i % 2 ? MPI_MAX : MPI_MIN,
+                       MPI_COMM_WORLD, &requests[i]);
+    }
+    blocking_calls(round);
+    check(MPI_SUCCESS == MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < MANY; ++i) {
+        check((0 == i % 2 ? most(i) : 1000 * i) == max[i]);
+    }
+}
+
+static bool is_right(void)
+{
+    int all = wrong;
+
+    MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    return 0 == all;
+}
+
+int main(int argc, char **argv)
+{
+    bool right, many_right;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int round = 0; round < ROUNDS; ++round) {
+        duplicate(round);
+    }
+    right = is_right();
+    wrong = 0;
+    for (int round = 0; round < ROUNDS / 4; ++round) {
+        nonblocking_calls(round);
+    }
+    many_right = is_right();
+    if (0 == me) {
+        printf("%sok 1 - duplicated beside blocking calls\n", right ? "" : "not ");
+        printf("%sok 2 - many small calls at a time\n1..2\n", many_right ? "" : "not ");
+    }
+    MPI_Finalize();
+    return right && many_right ? EXIT_SUCCESS : EXIT_FAILURE;
+}
