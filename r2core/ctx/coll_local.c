@@ -280,12 +280,18 @@ static r2_status_t r2_coll_local_begin(struct r2_coll_local *local)
     return status;
 }
 
-/* Many communicators make few calls, which are not worth a meeting. Sums of floating-point numbers
- * are: the same call has the same bits, now and later. */
+/* Sums whose bits depend on their order. */
+static bool r2_coll_local_has_order(const r2_coll_args_t *args)
+{
+    return NULL != args->reduce && !args->exact;
+}
+
+/* Many communicators make few calls, which are not worth a meeting. No algorithm of the engine has
+ * the order of a segment's scans, so these are. */
 static bool r2_coll_local_is_early(struct r2_coll_local *local, const r2_coll_args_t *args)
 {
     if (R2_LOCAL_UNMET != local->stage || local->early >= R2_LOCAL_EARLY_CALLS ||
-        (NULL != args->reduce && !args->exact)) {
+        (r2_coll_local_has_order(args) && !r2_kind_has_local_order(args->kind))) {
         return false;
     }
     ++local->early;
@@ -357,6 +363,16 @@ static bool r2_coll_local_is_block(const r2_comm_t *comm, const r2_coll_args_t *
     return equal;
 }
 
+static r2_coll_args_t r2_coll_local_block(const r2_coll_args_t *args)
+{
+    r2_coll_args_t block = *args;
+
+    block.kind = R2_COLL_REDUCE_SCATTER_BLOCK;
+    block.count = args->counts[0];
+    block.counts = NULL;
+    return block;
+}
+
 /* @return true: the call is over, with *status_p; false: it is to be made otherwise. */
 static bool r2_coll_local_make(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *status_p)
 {
@@ -393,10 +409,30 @@ bool r2_comm_leaves(const r2_comm_t *comm)
     return comm->leaves;
 }
 
-bool r2_comm_leave_call(r2_comm_t *comm)
+/* In a segment and by the engine sums have one order (R2_LOCAL_ORDER), elsewhere another: what a
+ * segment makes has the same bits whichever of its calls it is. */
+static bool r2_coll_local_keeps(const r2_comm_t *comm, const r2_coll_args_t *args)
 {
-    if (!comm->leaves || R2_OK != __atomic_load_n(&comm->failed, __ATOMIC_RELAXED) ||
-        r2_is_forked()) {
+    r2_coll_args_t block;
+
+    if (NULL == comm->local || !r2_coll_local_has_order(args) ||
+        !r2_kind_has_local_order(args->kind)) {
+        return false;
+    }
+    if (R2_COLL_REDUCE_SCATTER == args->kind) {
+        if (!r2_coll_local_is_block(comm, args)) {
+            return false;
+        }
+        block = r2_coll_local_block(args);
+        args = &block;
+    }
+    return R2_TEAM_NONE != r2_team_way(&comm->local->team.segment, args);
+}
+
+bool r2_comm_leave_call(r2_comm_t *comm, const r2_coll_args_t *args)
+{
+    if (!comm->leaves || (NULL != args && r2_coll_local_keeps(comm, args)) ||
+        R2_OK != __atomic_load_n(&comm->failed, __ATOMIC_RELAXED) || r2_is_forked()) {
         return false;
     }
     __atomic_store_n(&comm->next_seq, comm->next_seq + 1, __ATOMIC_RELAXED);
@@ -416,9 +452,6 @@ bool r2_coll_local(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *sta
          r2_coll_local_is_forced(comm->local, args))) {
         return false;
     }
-    block = *args;
-    block.kind = R2_COLL_REDUCE_SCATTER_BLOCK;
-    block.count = args->counts[0];
-    block.counts = NULL;
+    block = r2_coll_local_block(args);
     return r2_coll_local_make(comm, &block, status_p);
 }

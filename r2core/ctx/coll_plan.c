@@ -28,6 +28,18 @@ static bool r2_coll_is_map_sync(const r2_comm_t *comm)
     return 0 != (comm->sequence & 1u);
 }
 
+/* By name; NULL, or empty: the planner's choice. */
+static const char *r2_coll_algorithm(const r2_comm_t *comm, r2_coll_kind_t kind)
+{
+    const char *name = r2_coll_override(&comm->comms->core->params, kind);
+    const bool chosen = NULL != name && '\0' != name[0];
+
+    if (r2_coll_is_map_sync(comm)) {
+        return R2_MAP_SYNC_ALGORITHM;
+    }
+    return !chosen && comm->leaves && r2_kind_has_local_order(kind) ? R2_LOCAL_ORDER : name;
+}
+
 /* Looks up what is known of such calls on this map, and tells it when it is new. */
 static r2_status_t r2_coll_know(const r2_comm_t *comm, r2_plan_env_t *env, r2_plan_input_t *input)
 {
@@ -98,8 +110,7 @@ static r2_status_t r2_coll_plan(const r2_comm_t *comm, r2_plan_env_t *env,
         .commutative = args->commutative,
         .exact = args->exact,
         .reproducible = params->reproducible,
-        .algorithm = r2_coll_is_map_sync(comm) ? R2_MAP_SYNC_ALGORITHM
-                                               : r2_coll_override(params, args->kind),
+        .algorithm = r2_coll_algorithm(comm, args->kind),
         .scratch_bytes = params->scratch_bytes,
         .chunk_min_bytes = params->chunk_min_bytes,
         .chunk_max_bytes = r2_min(params->chunk_max_bytes, (size_t) R2_CHUNK_HELD_BYTES),

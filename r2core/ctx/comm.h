@@ -257,4 +257,14 @@ void r2_coll_deliver(r2_comms_t *comms);
 /** Name of the algorithm that a parameter asks for; NULL or empty: none does. */
 const char *r2_coll_override(const r2_params_t *params, r2_coll_kind_t kind);
 
+/** The algorithm that reduces in the order of a segment (local/team.h). */
+#define R2_LOCAL_ORDER "direct"
+
+/** Is there one for this kind of reduction? */
+static inline bool r2_kind_has_local_order(r2_coll_kind_t kind)
+{
+    return R2_COLL_ALLREDUCE == kind || R2_COLL_REDUCE == kind || R2_COLL_REDUCE_SCATTER == kind ||
+           R2_COLL_REDUCE_SCATTER_BLOCK == kind;
+}
+
 #endif

@@ -272,6 +272,11 @@ tests_functional_idup_SOURCES = tests/functional/idup.c
 tests_functional_idup_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_idup_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/same_bits
+tests_functional_same_bits_SOURCES = tests/functional/same_bits.c
+tests_functional_same_bits_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_same_bits_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/leave
 tests_functional_leave_SOURCES = tests/functional/leave.c
 tests_functional_leave_CPPFLAGS = $(OMPI_CPPFLAGS)

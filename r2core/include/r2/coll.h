@@ -129,10 +129,12 @@ R2_EXPORT r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint3
 R2_EXPORT bool r2_comm_leaves(const r2_comm_t *comm);
 /**
  * Such a call: leaves it, with its place among the communicator's calls.
+ * @param args NULL: what r2_coll_local() never makes.
  * @return false: r2_coll_post() is for it. So it is of a communicator that leaves none, or has
- * failed, and in a forked child: then the call has its error.
+ * failed, and in a forked child: then the call has its error; and of sums that are not exact, and
+ * that r2_coll_local() makes at other times: they have the same bits each time.
  */
-R2_EXPORT bool r2_comm_leave_call(r2_comm_t *comm);
+R2_EXPORT bool r2_comm_leave_call(r2_comm_t *comm, const r2_coll_args_t *args);
 /** Never waits: what is still to be acknowledged belongs to the links. */
 R2_EXPORT void r2_comm_destroy(r2_comm_t *comm);
 

@@ -209,7 +209,7 @@ int mca_coll_r2_call_run(int made, mca_coll_r2_call_t *call, uint64_t *counter)
     r2_call_settle(call);
     call->args.blocking = true;
     if (NULL != call->pieces || !r2_coll_local(call->comm, &call->args, &status)) {
-        if (r2_comm_leave_call(call->comm)) {
+        if (r2_comm_leave_call(call->comm, NULL == call->pieces ? &call->args : NULL)) {
             --*counter;
             mca_coll_r2_call_fini(call);
             return MCA_COLL_R2_DECLINED;
