@@ -416,7 +416,8 @@ static bool r2_coll_local_keeps(const r2_comm_t *comm, const r2_coll_args_t *arg
     r2_coll_args_t block;
 
     if (NULL == comm->local || !r2_coll_local_has_order(args) ||
-        !r2_kind_has_local_order(args->kind)) {
+        !r2_kind_has_local_order(args->kind) ||
+        (R2_LOCAL_UNMET != comm->local->stage && r2_coll_local_is_forced(comm->local, args))) {
         return false;
     }
     if (R2_COLL_REDUCE_SCATTER == args->kind) {

@@ -32,12 +32,11 @@ static bool r2_coll_is_map_sync(const r2_comm_t *comm)
 static const char *r2_coll_algorithm(const r2_comm_t *comm, r2_coll_kind_t kind)
 {
     const char *name = r2_coll_override(&comm->comms->core->params, kind);
-    const bool chosen = NULL != name && '\0' != name[0];
 
     if (r2_coll_is_map_sync(comm)) {
         return R2_MAP_SYNC_ALGORITHM;
     }
-    return !chosen && comm->leaves && r2_kind_has_local_order(kind) ? R2_LOCAL_ORDER : name;
+    return comm->leaves && r2_kind_has_local_order(kind) ? R2_LOCAL_ORDER : name;
 }
 
 /* Looks up what is known of such calls on this map, and tells it when it is new. */

@@ -12,6 +12,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#if OMPI_MAJOR_VERSION >= 5
+#    define INIT(Name) MPI_##Name##_init
+#else
+#    include <mpi-ext.h>
+#    define INIT(Name) MPIX_##Name##_init
+#endif
+
 #define ROUNDS 100
 #define MANY   8
 
@@ -46,6 +53,32 @@ static void blocking_calls(int round)
     }
 }
 
+/* Who receives progresses what is under way, who sends does not. */
+static void progress_some(int round)
+{
+    const int other = me ^ 1;
+    int word = round;
+
+    if (other < size && me < other) {
+        MPI_Send(&word, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
+    } else if (other < size) {
+        MPI_Recv(&word, 1, MPI_INT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    check(round == word);
+}
+
+static void persistent_call(void)
+{
+    MPI_Request request;
+    int max = -1;
+
+    INIT(Allreduce)(&me, &max, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    check(MPI_SUCCESS == MPI_Wait(&request, MPI_STATUS_IGNORE));
+    check(most(0) == max);
+    MPI_Request_free(&request);
+}
+
 static void use(MPI_Comm comm)
 {
     int one = 1, sum = 0;
@@ -62,6 +95,8 @@ static void duplicate(int round)
 
     be_late(round);
     MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request);
+    progress_some(round);
+    persistent_call();
     blocking_calls(round);
     check(MPI_SUCCESS == MPI_Wait(&request, MPI_STATUS_IGNORE));
     use(comm);

@@ -141,8 +141,8 @@ R2_EXPORT void r2_comm_destroy(r2_comm_t *comm);
 /**
  * Opens a sequence of calls of its own within a communicator, for a persistent request. It takes
  * the place of the communicator in r2_coll_post() and r2_coll_skip(): its calls match by their
- * number in it, whatever else the communicator does between them, and each is posted after the one
- * before is complete. Members open their sequences in the same order, which is that of the
+ * number in it, whatever else the communicator does between them; those that agree on a map begin
+ * one after the other. Members open their sequences in the same order, which is that of the
  * communicator's calls, too. Local.
  * @param kind of all its collectives.
  * @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_FORKED.

@@ -367,7 +367,7 @@ int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_commu
         return r2_call_refuse(call);
     }
     *request_p = &request->super.super;
-    (void) mca_coll_r2_call_order(&request->call); /* if it failed, so has the communicator */
+    mca_coll_r2_ids_take(&request->call);
     status = r2_request_post(request);
     if (R2_OK == status) {
         return OMPI_SUCCESS;

@@ -121,9 +121,8 @@ int mca_coll_r2_call_prepare(int made, mca_coll_r2_call_t *call, struct ompi_com
                              ompi_request_t **request, uint64_t *counter);
 void mca_coll_r2_call_fini(mca_coll_r2_call_t *call);
 /* ids.c */
-/** Before a nonblocking call is posted: in the order of which calls it is. @return as
- * r2_sequence_open(). */
-r2_status_t mca_coll_r2_call_order(mca_coll_r2_call_t *call);
+/** Before a nonblocking call is posted: if it is one of these, it is in their order. */
+void mca_coll_r2_ids_take(mca_coll_r2_call_t *call);
 /* windows.c */
 /** A blocking barrier is over. osc/pt2pt of Open MPI 4.1 frees windows behind one, and takes what
  * was sent to this process before it for read. */

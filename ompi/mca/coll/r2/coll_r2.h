@@ -65,15 +65,19 @@ OMPI_DECLSPEC extern mca_coll_r2_component_t mca_coll_r2_component;
 typedef struct mca_coll_r2_module {
     mca_coll_base_module_t super;
     mca_coll_r2_saved_t saved;
-    r2_comm_t *r2;  /* owned */
-    r2_comm_t *ids; /* borrowed: a sequence of r2 (ids.c); NULL: not open yet */
-    bool told;      /* the user has heard that a call failed; atomic */
+    r2_comm_t *r2;                       /* owned */
+    r2_comm_t *ids;                      /* borrowed: a sequence of r2 (ids.c); NULL: none */
+    bool told;                           /* the user has heard that a call failed; atomic */
     struct ompi_communicator_t *watched; /* borrowed: which has this module; NULL: no ULFM */
     struct mca_coll_r2_module *next;     /* borrowed: of those watched; locked by ulfm.c */
     _Atomic bool word_missing;           /* the launcher has not told of a death in time */
 } mca_coll_r2_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_r2_module_t);
+
+/** The order of calls that make ids, for a new communicator: before its calls and other sequences,
+ * since the first such call may come from the progress loop, too. @return as r2_sequence_open(). */
+r2_status_t mca_coll_r2_ids_open(mca_coll_r2_module_t *module);
 
 /** Registers every parameter and checks the values. @return OMPI_SUCCESS or OMPI_ERR_BAD_PARAM. */
 int mca_coll_r2_params_register(void);

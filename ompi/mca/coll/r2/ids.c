@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Calls by which Open MPI makes context ids (ompi_comm_nextcid_nb()). MPI_Comm_idup begins all but
- * the first whenever the one before is complete, on each rank at another place among the calls of
- * the application. So they have an order of their own.
+ * Calls by which Open MPI makes context ids (ompi_comm_nextcid_nb()). MPI_Comm_idup begins them
+ * in the progress loop, on each rank at another place among the calls of the application. So they
+ * have an order of their own.
  */
 #include "call.h"
 
@@ -21,16 +21,17 @@ static bool r2_call_is_of_ids(const mca_coll_r2_call_t *call)
            (&ompi_mpi_op_max.op == op || &ompi_mpi_op_min.op == op);
 }
 
-r2_status_t mca_coll_r2_call_order(mca_coll_r2_call_t *call)
+r2_status_t mca_coll_r2_ids_open(mca_coll_r2_module_t *module)
 {
-    r2_status_t status = R2_OK;
+    /* who leaves calls to others has none that is not blocking */
+    return r2_comm_leaves(module->r2)
+               ? R2_OK
+               : r2_sequence_open(module->r2, R2_COLL_ALLREDUCE, &module->ids);
+}
 
-    if (!r2_call_is_of_ids(call)) {
-        return R2_OK;
+void mca_coll_r2_ids_take(mca_coll_r2_call_t *call)
+{
+    if (NULL != call->module->ids && r2_call_is_of_ids(call)) {
+        call->comm = call->module->ids;
     }
-    if (NULL == call->module->ids) {
-        status = r2_sequence_open(call->comm, R2_COLL_ALLREDUCE, &call->module->ids);
-    }
-    call->comm = R2_OK == status ? call->module->ids : call->comm;
-    return status;
 }

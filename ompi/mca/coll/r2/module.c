@@ -109,6 +109,9 @@ static r2_status_t r2_module_comm(struct ompi_communicator_t *comm, mca_coll_r2_
                                 ompi_comm_rank(comm), &module->r2);
     }
     free(ranks);
+    if (R2_OK == status) {
+        status = mca_coll_r2_ids_open(module);
+    }
     return status;
 }
 
