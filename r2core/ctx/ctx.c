@@ -42,7 +42,7 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
 
     pthread_mutex_init(&ctx->core.lock, NULL);
     ctx->config = *config;
-    ctx->idle_log = config->log;
+    ctx->idler = (r2_idler_t){config->log, config->idle, config->idle_arg};
     ctx->core.params = *config->params;
     ctx->config.other_job = NULL; /* borrowed for the call */
     ctx->parts = *parts;

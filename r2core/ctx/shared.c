@@ -16,6 +16,35 @@ static struct {
     r2_status_t refused; /* R2_OK, or why this process, and so the job, does without */
 } r2_shared;
 
+static void r2_ctx_set_idler(r2_ctx_t *ctx, r2_idler_t idler)
+{
+    ctx->idler = idler;
+    ctx->config.idle_arg = idler.arg;
+    ctx->config.idle = idler.idle;
+}
+
+/* From now on its `idle` is called, and when that is forgotten, the one before. Engine lock. */
+static void r2_ctx_add_idler(r2_ctx_t *ctx, const r2_ctx_config_t *config)
+{
+    if (NULL != config->idle) {
+        ctx->other_idler = ctx->idler;
+        r2_ctx_set_idler(ctx, (r2_idler_t){config->log, config->idle, config->idle_arg});
+    }
+}
+
+/* Either of both may go first. */
+static void r2_ctx_drop_idler(r2_ctx_t *ctx, r2_log_fn_t log)
+{
+    r2_core_enter(&ctx->core);
+    if (log == ctx->idler.log) {
+        r2_ctx_set_idler(ctx, ctx->other_idler);
+        ctx->other_idler = (r2_idler_t){.idle = NULL};
+    } else if (log == ctx->other_idler.log) {
+        ctx->other_idler = (r2_idler_t){.idle = NULL};
+    }
+    r2_core_leave(&ctx->core);
+}
+
 /* Another component has it, too. */
 static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
 {
@@ -25,11 +54,7 @@ static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
     r2_core_enter(&ctx->core);
     ctx->core.net.info.users |= config->users;
     ctx->config.named = ctx->config.named || config->named;
-    if (NULL != config->idle) {
-        ctx->config.idle = config->idle; /* who came first may go first */
-        ctx->config.idle_arg = config->idle_arg;
-        ctx->idle_log = config->log;
-    }
+    r2_ctx_add_idler(ctx, config);
     ctx->config.yields = NULL != config->yields ? config->yields : ctx->config.yields;
     status = r2_ctx_publish(ctx);
     if (R2_OK != status) {
@@ -99,5 +124,6 @@ void r2_ctx_release(r2_ctx_t *ctx, r2_log_fn_t log)
         r2_ctx_destroy(ctx);
         return;
     }
-    r2_ctx_forget_log(ctx, log); /* the component may be unloaded */
+    r2_ctx_drop_idler(ctx, log); /* the component may be unloaded */
+    r2_ctx_forget_log(ctx, log);
 }

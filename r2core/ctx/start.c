@@ -473,8 +473,5 @@ void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log)
         r2_log_forget(&ctx->core.log);
         r2_log_forget(&ctx->real->log);
     }
-    if (log == ctx->idle_log) {
-        ctx->config.idle = NULL;
-    }
     r2_core_leave(&ctx->core);
 }

@@ -26,6 +26,13 @@ struct r2_service;
 struct r2_ctx_real;
 
 /** One process. All but the fields marked atomic belongs to the engine lock, that of the core. */
+/** A component of those that share a context, as who it progresses others for. */
+typedef struct r2_idler {
+    r2_log_fn_t log; /* which component it is */
+    void (*idle)(void *arg);
+    void *arg;
+} r2_idler_t;
+
 struct r2_ctx {
     r2_core_t core;
     _Atomic int service_wants;    /* the service thread waits for the lock: let it in */
@@ -36,7 +43,8 @@ struct r2_ctx {
     _Atomic uint64_t gave_way_ns; /* when a call that is over last did (r2_wait_gives_way()) */
     _Atomic(const void *) driver; /* whose calls of r2_ctx_progress_as() count; NULL: any */
     r2_ctx_config_t config;
-    r2_log_fn_t idle_log; /* of the component whose `idle` config has */
+    r2_idler_t idler;       /* whose `idle` config has */
+    r2_idler_t other_idler; /* of who came before it, and may stay longer */
     r2_ctx_parts_t parts;
     r2_sources_t sources; /* what is looked at beside the rails */
     r2_comms_t comms;
@@ -81,7 +89,7 @@ r2_status_t r2_ctx_admit(r2_ctx_t *ctx, r2_user_t user);
  * those of another job wait for.
  */
 r2_status_t r2_ctx_decline(const r2_ctx_config_t *config, const char *why);
-/** Neither this log function, nor the `idle` that came with it, is called any more. */
+/** If the context was made with this log function: it is not called any more. */
 void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log);
 
 /* drive.c */
