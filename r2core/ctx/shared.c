@@ -54,10 +54,11 @@ static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
     r2_core_enter(&ctx->core);
     ctx->core.net.info.users |= config->users;
     ctx->config.named = ctx->config.named || config->named;
-    r2_ctx_add_idler(ctx, config);
-    ctx->config.yields = NULL != config->yields ? config->yields : ctx->config.yields;
     status = r2_ctx_publish(ctx);
-    if (R2_OK != status) {
+    if (R2_OK == status) { /* who does not join may be unloaded */
+        r2_ctx_add_idler(ctx, config);
+        ctx->config.yields = NULL != config->yields ? config->yields : ctx->config.yields;
+    } else {
         ctx->core.net.info.users = before; /* what the others see */
     }
     r2_core_leave(&ctx->core);
