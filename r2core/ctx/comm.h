@@ -76,7 +76,7 @@ struct r2_comm {
     r2_comm_t *root;     /* borrowed: the communicator; of a communicator itself */
     uint64_t key;        /* of the root: hash << R2_COMM_SEQ_BITS | incarnation */
     uint32_t sequence;   /* 0: the communicator's own. Odd: map syncs for the one before */
-    r2_coll_kind_t kind; /* of all calls of a sequence that is not the communicator's own */
+    r2_coll_kind_t kind; /* of all calls of another sequence, or R2_SEQUENCE_ANY_KIND */
     uint32_t *ranks;     /* process numbers; owned by the root */
     int32_t size, rank;
     uint32_t next_seq;      /* written by the thread that calls, without the lock, too: atomic */

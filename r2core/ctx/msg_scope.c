@@ -102,6 +102,7 @@ static bool r2_comm_may(r2_comms_t *comms, r2_op_kind_t kind, uint32_t rank, con
         return false;
     case R2_STAGE_LATER: /* of a request no more than this is known before it is started */
         return NULL == place.sequence || 0 == place.sequence->sequence ||
+               R2_SEQUENCE_ANY_KIND == place.sequence->kind ||
                r2_kind_has_digest(place.sequence->kind, digest);
     case R2_STAGE_FAILED: /* no mismatch: it hears why */
         r2_comm_tell_asker(comms, rank, tag->comm_key, place.failed);

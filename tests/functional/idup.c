@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * MPI_Comm_idup() beside other calls on the same communicator: blocking collectives, which each
- * rank begins at another time, and nonblocking ones of the form of those by which Open MPI makes
- * context ids, many at a time. Exact checks. Prints TAP.
+ * MPI_Comm_idup() beside other calls on the same communicator, and on an intercommunicator:
+ * blocking collectives, which each rank begins at another time, and nonblocking ones of the form of
+ * those by which Open MPI makes context ids, many at a time. Exact checks. Prints TAP.
  */
 #include <mpi.h>
 #include <stdbool.h>
@@ -21,6 +21,7 @@
 
 #define ROUNDS 100
 #define MANY   8
+#define LONG_S 4
 
 static int me, size, wrong;
 
@@ -79,12 +80,13 @@ static void persistent_call(void)
     MPI_Request_free(&request);
 }
 
-static void use(MPI_Comm comm)
+/* @param others ranks whose words are summed */
+static void use(MPI_Comm comm, int others)
 {
     int one = 1, sum = 0;
 
     MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
-    check(size == sum);
+    check(others == sum);
     MPI_Comm_free(&comm);
 }
 
@@ -99,14 +101,54 @@ static void duplicate(int round)
     persistent_call();
     blocking_calls(round);
     check(MPI_SUCCESS == MPI_Wait(&request, MPI_STATUS_IGNORE));
-    use(comm);
+    use(comm, size);
 }
 
-/* All are under way at once. */
+/* Of intercommunicators: calls in the group of this side, and the exchange of both sides. */
+static void duplicate_inter(MPI_Comm inter, int round)
+{
+    const int side = me % 2;
+    const int others = (size + side) / 2;
+    MPI_Request request;
+    MPI_Comm comm;
+
+    be_late(round);
+    MPI_Comm_idup(inter, &comm, &request);
+    for (int i = 0; i < 1 + round % 7; ++i) {
+        const int mine = me + 1000 * i;
+        int sum = 0;
+
+        be_late(round + i);
+        MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, inter);
+        check((others - side) * others + 1000 * i * others == sum);
+    }
+    check(MPI_SUCCESS == MPI_Wait(&request, MPI_STATUS_IGNORE));
+    use(comm, others);
+}
+
+/* Ranks with even numbers on one side, with odd ones on the other. */
+static void duplicate_between_groups(void)
+{
+    MPI_Comm local, inter;
+
+    MPI_Comm_split(MPI_COMM_WORLD, me % 2, me, &local);
+    MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, 1 - me % 2, 0, &inter);
+    for (int round = 0; round < ROUNDS; ++round) {
+        duplicate_inter(inter, round);
+    }
+    if (1 == me) {
+        sleep(LONG_S); /* the broadcast of the other side has not begun: that is no mismatch */
+    }
+    duplicate_inter(inter, 0);
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&local);
+}
+
+/* All are under way at once. One word comes from rank 0. */
 static void nonblocking_calls(int round)
 {
-    MPI_Request requests[MANY];
-    int mine[MANY], max[MANY];
+    MPI_Request requests[MANY + 1];
+    int mine[MANY], max[MANY], word = 0 == me ? round : -1;
 
     for (int i = 0; i < MANY; ++i) {
         mine[i] = me + 1000 * i;
@@ -115,8 +157,10 @@ static void nonblocking_calls(int round)
         MPI_Iallreduce(&mine[i], &max[i], 1, MPI_INT, 0 == i % 2 ? MPI_MAX : MPI_MIN,
                        MPI_COMM_WORLD, &requests[i]);
     }
+    MPI_Ibcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD, &requests[MANY]);
     blocking_calls(round);
-    check(MPI_SUCCESS == MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE));
+    check(MPI_SUCCESS == MPI_Waitall(MANY + 1, requests, MPI_STATUSES_IGNORE));
+    check(round == word);
     for (int i = 0; i < MANY; ++i) {
         check((0 == i % 2 ? most(i) : 1000 * i) == max[i]);
     }
@@ -130,9 +174,22 @@ static bool is_right(void)
     return 0 == all;
 }
 
+/* @return 1: all were right, on all ranks */
+static int told(int number, const char *what)
+{
+    const bool right = is_right();
+
+    if (0 == me) {
+        printf("%sok %d - %s\n", right ? "" : "not ", number, what);
+        fflush(stdout);
+    }
+    wrong = 0;
+    return right;
+}
+
 int main(int argc, char **argv)
 {
-    bool right, many_right;
+    int right;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
@@ -140,16 +197,16 @@ int main(int argc, char **argv)
     for (int round = 0; round < ROUNDS; ++round) {
         duplicate(round);
     }
-    right = is_right();
-    wrong = 0;
+    right = told(1, "duplicated beside blocking calls");
     for (int round = 0; round < ROUNDS / 4; ++round) {
         nonblocking_calls(round);
     }
-    many_right = is_right();
+    right += told(2, "many small calls at a time");
+    duplicate_between_groups();
+    right += told(3, "an intercommunicator beside blocking calls");
     if (0 == me) {
-        printf("%sok 1 - duplicated beside blocking calls\n", right ? "" : "not ");
-        printf("%sok 2 - many small calls at a time\n1..2\n", many_right ? "" : "not ");
+        printf("1..3\n");
     }
     MPI_Finalize();
-    return right && many_right ? EXIT_SUCCESS : EXIT_FAILURE;
+    return 3 == right ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -138,13 +138,16 @@ R2_EXPORT bool r2_comm_leave_call(r2_comm_t *comm, const r2_coll_args_t *args);
 /** Never waits: what is still to be acknowledged belongs to the links. */
 R2_EXPORT void r2_comm_destroy(r2_comm_t *comm);
 
+/** Calls of a sequence may be of more than one kind. */
+#define R2_SEQUENCE_ANY_KIND R2_COLL_KIND_COUNT
+
 /**
  * Opens a sequence of calls of its own within a communicator, for a persistent request. It takes
  * the place of the communicator in r2_coll_post() and r2_coll_skip(): its calls match by their
  * number in it, whatever else the communicator does between them; those that agree on a map begin
  * one after the other. Members open their sequences in the same order, which is that of the
  * communicator's calls, too. Local.
- * @param kind of all its collectives.
+ * @param kind of all its collectives, or R2_SEQUENCE_ANY_KIND.
  * @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_FORKED.
  */
 R2_EXPORT r2_status_t r2_sequence_open(r2_comm_t *comm, r2_coll_kind_t kind,
