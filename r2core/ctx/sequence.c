@@ -5,7 +5,8 @@
  * Sequences: calls of a communicator that match by their number in a sequence of their own.
  *
  *   0            the communicator's calls
- *   2, 4, 6, ... one for each persistent request, in the order in which requests are made
+ *   2, 4, 6, ... calls that make context ids, then one for each persistent request, in the order in
+ *                which requests are made
  *   n + 1        syncs of maps before calls of sequence n
  */
 #include "r2_config.h"

@@ -68,6 +68,24 @@ static void progress_some(int round)
     check(round == word);
 }
 
+/* From rank 0, by calls of the form of those that make ids; each rank describes it in its way. */
+static void get_word(int round)
+{
+    MPI_Request requests[2];
+    MPI_Datatype one;
+    int word = 0 == me ? round : -1;
+    const float mine = (float) me;
+    float max = -1;
+
+    MPI_Type_contiguous(1, MPI_INT, &one);
+    MPI_Type_commit(&one);
+    MPI_Ibcast(&word, 1, 0 == me % 2 ? MPI_INT : one, 0, MPI_COMM_WORLD, &requests[0]);
+    MPI_Iallreduce(&mine, &max, 1, MPI_FLOAT, MPI_MAX, MPI_COMM_WORLD, &requests[1]);
+    check(MPI_SUCCESS == MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+    check(round == word && (float) (size - 1) == max);
+    MPI_Type_free(&one);
+}
+
 static void persistent_call(void)
 {
     MPI_Request request;
@@ -98,6 +116,7 @@ static void duplicate(int round)
     be_late(round);
     MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request);
     progress_some(round);
+    get_word(round);
     persistent_call();
     blocking_calls(round);
     check(MPI_SUCCESS == MPI_Wait(&request, MPI_STATUS_IGNORE));

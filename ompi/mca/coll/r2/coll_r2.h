@@ -66,7 +66,7 @@ typedef struct mca_coll_r2_module {
     mca_coll_base_module_t super;
     mca_coll_r2_saved_t saved;
     r2_comm_t *r2;                       /* owned */
-    r2_comm_t *ids;                      /* borrowed: a sequence of r2 (ids.c); NULL: none */
+    r2_comm_t *ids, *group_ids;          /* borrowed: sequences of r2 (ids.c); NULL: none */
     bool told;                           /* the user has heard that a call failed; atomic */
     struct ompi_communicator_t *watched; /* borrowed: which has this module; NULL: no ULFM */
     struct mca_coll_r2_module *next;     /* borrowed: of those watched; locked by ulfm.c */

@@ -14,7 +14,7 @@ static void r2_module_construct(mca_coll_r2_module_t *module)
 {
     memset(&module->saved, 0, sizeof(module->saved));
     module->r2 = NULL;
-    module->ids = NULL;
+    module->ids = module->group_ids = NULL;
     module->told = false;
     module->watched = NULL;
     module->next = NULL;
