@@ -25,14 +25,14 @@ struct r2_p2p;
 struct r2_service;
 struct r2_ctx_real;
 
-/** One process. All but the fields marked atomic belongs to the engine lock, that of the core. */
-/** A component of those that share a context, as who it progresses others for. */
+/** What a component that uses the context gives, to progress what is not r2's. */
 typedef struct r2_idler {
     r2_log_fn_t log; /* which component it is */
     void (*idle)(void *arg);
     void *arg;
 } r2_idler_t;
 
+/** One process. All but the fields marked atomic belongs to the engine lock, that of the core. */
 struct r2_ctx {
     r2_core_t core;
     _Atomic int service_wants;    /* the service thread waits for the lock: let it in */

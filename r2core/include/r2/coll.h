@@ -142,11 +142,12 @@ R2_EXPORT void r2_comm_destroy(r2_comm_t *comm);
 #define R2_SEQUENCE_ANY_KIND R2_COLL_KIND_COUNT
 
 /**
- * Opens a sequence of calls of its own within a communicator, for a persistent request. It takes
- * the place of the communicator in r2_coll_post() and r2_coll_skip(): its calls match by their
- * number in it, whatever else the communicator does between them; those that agree on a map begin
- * one after the other. Members open their sequences in the same order, which is that of the
- * communicator's calls, too. Local.
+ * Opens a sequence of calls of its own within a communicator: for a persistent request, or for
+ * calls that each rank posts at another place among the others. It takes the place of the
+ * communicator in r2_coll_post() and r2_coll_skip(): its calls match by their number in it,
+ * whatever else the communicator does between them; those that agree on a map begin one after the
+ * other. Members open their sequences in the same order, which is that of the communicator's calls,
+ * too. Local.
  * @param kind of all its collectives, or R2_SEQUENCE_ANY_KIND.
  * @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_FORKED.
  */
