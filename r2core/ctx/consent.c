@@ -75,9 +75,33 @@ r2_status_t r2_consent_refuse(const r2_oob_t *oob, const char *host_name, const 
     return status;
 }
 
-r2_status_t r2_consent_withdraw(r2_ctx_t *ctx, r2_user_t user)
+static r2_status_t r2_consent_publish(r2_ctx_t *ctx)
 {
     r2_status_t status = R2_ERR_SYSTEM;
+
+    for (int i = 0; i < R2_CONSENT_TRIES && R2_OK != status; ++i) {
+        status = r2_ctx_publish(ctx);
+    }
+    return status;
+}
+
+r2_status_t r2_consent_join(r2_ctx_t *ctx, uint32_t users)
+{
+    const uint32_t before = ctx->core.net.info.users;
+    r2_status_t status;
+
+    ctx->core.net.info.users |= users;
+    status = r2_consent_publish(ctx);
+    if (R2_OK == status) {
+        return R2_OK;
+    }
+    ctx->core.net.info.users = before;
+    return R2_OK == r2_consent_publish(ctx) ? status : R2_ERR_UNTOLD; /* they may have read it */
+}
+
+r2_status_t r2_consent_withdraw(r2_ctx_t *ctx, r2_user_t user)
+{
+    r2_status_t status;
 
     ctx->core.net.info.users &= ~(uint32_t) user;
     if (R2_USER_COLL == user) {
@@ -89,9 +113,8 @@ r2_status_t r2_consent_withdraw(r2_ctx_t *ctx, r2_user_t user)
     if (0 == ctx->core.net.info.users) {
         status =
             r2_consent_refuse(&ctx->core.net.oob, ctx->parts.host_name, "out of memory", false);
-    }
-    for (int i = 0; i < R2_CONSENT_TRIES && 0 != ctx->core.net.info.users && R2_OK != status; ++i) {
-        status = r2_ctx_publish(ctx);
+    } else {
+        status = r2_consent_publish(ctx);
     }
     return R2_OK == status ? R2_OK : R2_ERR_UNTOLD;
 }

@@ -28,6 +28,15 @@ typedef struct r2_consent {
 const char *r2_consent_name(r2_user_t user);
 
 /**
+ * Publishes that further users have this process's context. Before the launcher's fence. Engine
+ * lock.
+ * @param users bits of r2_user_t.
+ * @return R2_OK; R2_ERR_UNTOLD: it could not be published, nor that it is as before, so others may
+ * count on them; else an error, and others see what they saw before.
+ */
+r2_status_t r2_consent_join(r2_ctx_t *ctx, uint32_t users);
+
+/**
  * Publishes that a user of this process's context is not there after all. Before the launcher's
  * fence. @return R2_OK; R2_ERR_UNTOLD: it could not be published.
  */

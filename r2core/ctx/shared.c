@@ -6,6 +6,8 @@
  */
 #include "r2_config.h"
 
+#include <stdio.h>
+
 #include "base/fork.h"
 #include "ctx/state.h"
 
@@ -48,18 +50,14 @@ static void r2_ctx_drop_idler(r2_ctx_t *ctx, r2_log_fn_t log)
 /* Another component has it, too. */
 static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
 {
-    const uint32_t before = ctx->core.net.info.users;
     r2_status_t status;
 
     r2_core_enter(&ctx->core);
-    ctx->core.net.info.users |= config->users;
     ctx->config.named = ctx->config.named || config->named;
-    status = r2_ctx_publish(ctx);
+    status = r2_consent_join(ctx, config->users);
     if (R2_OK == status) { /* who does not join may be unloaded */
         r2_ctx_add_idler(ctx, config);
         ctx->config.yields = NULL != config->yields ? config->yields : ctx->config.yields;
-    } else {
-        ctx->core.net.info.users = before; /* what the others see */
     }
     r2_core_leave(&ctx->core);
     return status;
@@ -106,6 +104,10 @@ r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char
         r2_shared.refused = status;
     } else {
         status = r2_ctx_join(r2_shared.ctx, config);
+        if (R2_OK != status) {
+            snprintf(text_p, text_bytes, "%s could not be published: %s",
+                     r2_consent_name((r2_user_t) config->users), r2_status_string(status));
+        }
     }
     if (R2_OK == status) {
         ++r2_shared.users;

@@ -356,6 +356,7 @@ static void members_on_one_host_are_left(void **state)
 /** Who publishes, and how often that does not work. */
 typedef struct t_speaker {
     uint32_t failing, tries;
+    bool leaks;                    /* what did not work is seen all the same */
     uint8_t blob[R2_OOB_BLOB_MAX]; /* what was published last */
     size_t bytes;
 } t_speaker_t;
@@ -364,14 +365,15 @@ static r2_status_t t_publish(void *instance, const void *blob, size_t bytes)
 {
     t_speaker_t *speaker = instance;
 
+    const bool fails = speaker->failing > 0;
+
     ++speaker->tries;
-    if (speaker->failing > 0) {
-        --speaker->failing;
-        return R2_ERR_SYSTEM;
+    speaker->failing -= fails ? 1 : 0;
+    if (!fails || speaker->leaks) {
+        memcpy(speaker->blob, blob, bytes);
+        speaker->bytes = bytes;
     }
-    memcpy(speaker->blob, blob, bytes);
-    speaker->bytes = bytes;
-    return R2_OK;
+    return fails ? R2_ERR_SYSTEM : R2_OK;
 }
 
 /* A process that withdraws is believed to take part until it could say so: it tries, and says when
@@ -412,6 +414,35 @@ static void who_withdraws_tells_or_ends(void **state)
     }
 }
 
+/* A component that joins and cannot say so stays out, and nobody sees it; or the job ends. */
+static void who_cannot_join_is_not_seen(void **state)
+{
+    static const r2_oob_ops_t ops = {.name = "speaker", .publish = t_publish};
+
+    (void) state;
+    for (uint32_t failing = 0; failing < 8; ++failing) {
+        t_speaker_t *speaker = calloc(1, sizeof(*speaker));
+        t_job_t job = {.size = 1, .kind = {T_COLL}};
+        uint32_t users = 0;
+        uint64_t host_id;
+        t_rank_t self;
+
+        assert_non_null(speaker);
+        t_rank_make(&job, 0, &self);
+        self.ctx->core.net.oob = (r2_oob_t){&ops, speaker};
+        *speaker = (t_speaker_t){.failing = failing, .leaks = true};
+        assert_int_equal(r2_consent_join(self.ctx, R2_USER_P2P), failing < 3   ? R2_OK
+                                                                 : failing < 6 ? R2_ERR_SYSTEM
+                                                                               : R2_ERR_UNTOLD);
+        assert_int_equal(speaker->tries, r2_min(failing + 1, 6));
+        assert_int_equal(r2_peer_users(speaker->blob, speaker->bytes, &users, &host_id), R2_OK);
+        assert_int_equal(users, failing < 3 ? R2_USER_COLL | R2_USER_P2P : R2_USER_COLL);
+        assert_int_equal(self.ctx->core.net.info.users, users);
+        free(self.ctx);
+        free(speaker);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +451,7 @@ int main(void)
         cmocka_unit_test(levels_and_words),
         cmocka_unit_test(members_on_one_host_are_left),
         cmocka_unit_test(who_withdraws_tells_or_ends),
+        cmocka_unit_test(who_cannot_join_is_not_seen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
