@@ -4,14 +4,16 @@
 """Plants one defect at a time in a copy of r2core and expects the tests to notice.
 
 run.py [--jobs N] [--tree DIR] BUILD_DIR [NAME...]: BUILD_DIR is a configured build; NAME picks
-mutants, and the tests are not tried without a defect then. --baseline tries only that. Copies and
-objects are kept in BUILD_DIR/mutants, or DIR. --places: whether all defects fit into the sources.
+mutants, and the tests of whole jobs are not tried without a defect then. --baseline tries only
+that. Copies and objects are kept in BUILD_DIR/mutants, or DIR. --places: whether all defects fit
+into the sources.
 Exit status 0: every mutant was caught, and the tree without a defect passes.
 """
 
 import argparse
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -67,15 +69,6 @@ RC_PARTS = ["tp_closing", "tp_memory", "tp_pin", "tp_processes", "tp_put", "tp_r
             "tp_land", "tp_sides", "tp_tcp"]
 # Tests with an allocator of their own, in place of the simulator's, or a clock.
 OWN = {"test_control": SIM, "test_threads_pmix": ["pmix_stub"]}
-# Functions that tests have in place of libraries'.
-PMIX = ("PMIx_Get_nb", "PMIx_Query_info_nb", "PMIx_Get", "PMIx_Put", "PMIx_Commit", "PMIx_Init",
-        "PMIx_Finalize", "PMIx_Register_event_handler", "PMIx_Deregister_event_handler",
-        "pthread_cond_timedwait", "sodium_memzero")
-WRAPPED = {"test_pmix_value": PMIX, "test_pmix_pair": PMIX,
-           "test_threads_pmix": ("pthread_cond_timedwait",),
-           "test_control": ("malloc", "calloc", "aligned_alloc"),
-           "test_shared": ("syscall", "posix_fallocate"), "test_team": ("process_vm_readv",),
-           "test_team_odd": ("process_vm_readv",)}
 LIMIT_S = 400
 CHILDREN = set()        # tests that run
 
@@ -96,6 +89,23 @@ def packages(option):
     """Compiler or linker words for the libraries r2core needs."""
     names = ["ucx", "pmix", "libnl-route-3.0", "hwloc", "libsodium", "jansson", "cmocka"]
     return subprocess.check_output(["pkg-config", option, *names], text=True).split()
+
+
+def make_variables():
+    """{name: value} of what the makefiles of tests set; what a value refers to is put in."""
+    found = {}
+    for folder in ("sim", "unit"):
+        with open(os.path.join(TOP, "tests", folder, "local.mk"), encoding="utf8") as file:
+            text = file.read().replace("\\\n", " ")
+        found.update(re.findall(r"^(\w+) = (.*)$", text, re.MULTILINE))
+    return {name: re.sub(r"\$\((\w+)\)", lambda match: found.get(match.group(1), ""), value)
+            for name, value in found.items()}
+
+
+def make_value(variables, test, what):
+    """A variable of one test's, for instance its LDFLAGS; empty: it has none."""
+    return "".join(variables.get("tests_%s_%s_%s" % (folder, test, what), "")
+                   for folder in ("sim", "unit"))
 
 
 def one_place(path, old):
@@ -174,6 +184,7 @@ class Workshop:
         self.cflags += ["-I" + build, "-I" + tree, *packages("--cflags")]
         self.libs = [*packages("--libs"), "-lm", "-ldl"]
         self.driver = os.path.join(build, "tests", "fakecuda", ".libs")
+        self.variables = make_variables()
         self.copy()
         self.sources = self.find_sources()
         self.forget_other_flags()
@@ -229,8 +240,14 @@ class Workshop:
                  for run in runs_for(path, named[0] if named else None)}
         tests.update(name for names in HEALTH.values() for name in names)
         tests.update(RC_PARTS)
+        tests.add("memory_wrap")
         found.update({name + ".o": test_source(self.tree, name) for name in sorted(tests)})
         return found
+
+    def extra(self, test):
+        """Objects that a test has beside its own one, and that are not common to all."""
+        return ["memory_wrap.o"] if "memory_wrap.c" in \
+            make_value(self.variables, test, "SOURCES") else []
 
     def needs(self, name):
         """What an object was compiled from, as the compiler wrote it down."""
@@ -279,8 +296,9 @@ class Workshop:
             names = [name for name in self.common if name[:-2] not in OWN[test]]
         else:
             names = self.common
-        wraps = ["-Wl," + ",".join("--wrap=" + name for name in WRAPPED[test])] \
-            if test in WRAPPED else []
+        names = [*names, *self.extra(test)]
+        wraps = ["-Wl," + word for word in
+                 re.findall(r"--wrap=\w+", make_value(self.variables, test, "LDFLAGS"))]
         wraps += ["-rdynamic"] if test == RC else []     # verbs pass through the program
         driver = [os.path.join(self.driver, "libcuda.so.1"), "-Wl,-rpath," + self.driver]
         subprocess.run(["gcc", *CFLAGS, *wraps,
@@ -405,15 +423,16 @@ def main():
     shift = Shift(options.build, options.tree or os.path.join(options.build, "mutants"),
                   max(1, options.jobs))
     wanted = [m for m in MUTANTS if not options.names or m[0] in options.names]
-    if not options.names or options.baseline:
-        runs = []
-        for _, path, _, _, *run in wanted:
-            runs += [r for r in runs_for(path, *run or [None]) if r not in runs]
-        if shift.each(runs, try_sound):
-            print("the tests fail without a defect")
-            return 1
-        if options.baseline:
-            return 0
+    runs = []
+    for _, path, _, _, *run in wanted:
+        runs += [r for r in runs_for(path, *run or [None]) if r not in runs]
+    if options.names and not options.baseline:
+        runs = [run for run in runs if run not in RUNS]
+    if shift.each(runs, try_sound):
+        print("the tests fail without a defect")
+        return 1
+    if options.baseline:
+        return 0
     survived = len(shift.each(wanted, try_one))
     print("%d passed, %d failed" % (len(wanted) - survived, survived))
     return 1 if survived else 0
