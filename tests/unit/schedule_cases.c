@@ -112,6 +112,7 @@ void r2_case_uneven(r2_plan_input_t *input, r2_uneven_t *uneven, uint64_t count,
 {
     uint64_t place = 3;
 
+    r2_assert(input->size <= R2_CASE_RANKS_MAX);
     if (R2_COLL_ALLGATHERV != input->kind && R2_COLL_REDUCE_SCATTER != input->kind) {
         return;
     }

@@ -21,10 +21,13 @@ const r2_case_t *r2_cases(size_t *count_p);
 /** Are counts of this collective those of a rank's block? Else of the whole vector. */
 bool r2_case_per_rank(r2_coll_kind_t kind);
 
+/** Ranks of a plan at most; one more than the checker runs. */
+#define R2_CASE_RANKS_MAX (R2_CHECK_RANKS_MAX + 1)
+
 /** Blocks of uneven lengths, some empty, and places for them with gaps, in another order. */
 typedef struct r2_uneven {
-    uint64_t counts[R2_CHECK_RANKS_MAX];
-    uint64_t displs[R2_CHECK_RANKS_MAX];
+    uint64_t counts[R2_CASE_RANKS_MAX];
+    uint64_t displs[R2_CASE_RANKS_MAX];
 } r2_uneven_t;
 
 /** Arguments with small limits, so that short vectors are cut into many segments. */
