@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 from mutants import MUTANTS
 
@@ -70,7 +71,16 @@ RC_PARTS = ["tp_closing", "tp_memory", "tp_pin", "tp_processes", "tp_put", "tp_r
 # Tests with an allocator of their own, in place of the simulator's, or a clock.
 OWN = {"test_control": SIM, "test_threads_pmix": ["pmix_stub"]}
 LIMIT_S = 400
+# Who takes much longer than without a defect does not end.
+LIMIT_TIMES, LIMIT_LEAST_S = 5, 60
+SOUND_S = {}            # {run: seconds without a defect}
 CHILDREN = set()        # tests that run
+
+
+def limit_s(run):
+    """How long a run may take."""
+    sound_s = SOUND_S.get(tuple(run), LIMIT_S)
+    return min(LIMIT_S, max(LIMIT_LEAST_S, LIMIT_TIMES * sound_s))
 
 
 def runs_for(path, run):
@@ -319,9 +329,9 @@ class Workshop:
                                                           "verify_asan_link_order=0"})
             CHILDREN.add(child)
             try:
-                status = child.wait(LIMIT_S)
+                status = child.wait(limit_s(words))
             except subprocess.TimeoutExpired:
-                return "%s: no end within %d s" % (" ".join(words), LIMIT_S)
+                return "%s: no end within %d s" % (" ".join(words), limit_s(words))
             finally:
                 end(child)
                 CHILDREN.discard(child)
@@ -386,7 +396,9 @@ class Shift:
 
 def try_sound(shop, run):
     """One run without a defect."""
+    begun_s = time.monotonic()
     why = shop.failure([run])
+    SOUND_S[tuple(run)] = time.monotonic() - begun_s
     print("# %s" % (why + ", without a defect" if why else " ".join(run) + " passes"), flush=True)
     return why
 
