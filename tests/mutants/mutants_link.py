@@ -5,9 +5,9 @@
 from watchers import (ASKING, CLOSES, FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL,
                       LOCAL_EDGES, RELAY_LANE, WAITS, CREDIT, UNIT_CREDIT, REPAIRS, CONTROL,
                       EXCUSES, GRADE, UNREAD, DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA,
-                      PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED, LATE, LATER, RARE, DEAD_PORT,
-                      ROOM, OVER_RDMA, over_nic, over_tcp, LINK_PASS, EXEC, LAND, LAST_RAIL,
-                      NEVER_WORKED, WHOLE)
+                      PRESENCE_LIMIT, FIREWALL, LATE, LATER, RARE, DEAD_PORT,
+                      ROOM, OVER_RDMA, over_nic, over_tcp, LINK_PASS, EXEC, LAND,
+                      NEVER_WORKED, SILENCE, WHOLE)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -136,7 +136,7 @@ MUTANTS_LINK = [
      "    if (r2_relay_reaches(link)) {\n        return;\n    }\n    r2_relay_drain(link, "
      "&link->tx.relayed);",
      "    if (true || r2_relay_reaches(link)) {\n        return;\n    }\n    r2_relay_drain(link, "
-     "&link->tx.relayed);"),
+     "&link->tx.relayed);", RELAY_LANE),
     ("silent-direct-lanes-end-a-relay", "link/relay_lane.c",
      "(0 == wired_ns || lane->rx.last_ns > wired_ns)", "true",
      RELAY_LANE),
@@ -216,12 +216,12 @@ MUTANTS_LINK = [
      "            (void) r2_lane_probe_kernel(lane); /*", "            /*", LIMIT),
     ("closed-lanes-are-failures-to-who-comes-back", "link/net.c",
      "        if (lane->failed && (due || !r2_net_reads_on(link->net))) {",
-     "        (void) r2_net_reads_on;\n        if (lane->failed) {",
-     ["test_sim_descriptors", "closed_while_stopped"]),
+     "        (void) r2_net_reads_on;\n        if (lane->failed) {", SILENCE),
     # What lies unread.
     ("words-of-slow-readers-are-not-heard", "link/unread.c",
      "    return !r2_lane_is_relay(lane) && 0 != (lane->link->path.unread >> bit & 1u);",
-     "    return !r2_lane_is_relay(lane) && bit > R2_RAILS_MAX;", UNREAD),
+     "    return !r2_lane_is_relay(lane) && bit > R2_RAILS_MAX;",
+     ["test_sim_unhelpful", "slow_sender"]),
     ("own-unread-packets-are-no-excuse", "link/unread.c",
      "    return NULL != lane->conn && r2_unread_is_in(lane->link->net, lane->conn->worker);",
      "    return NULL == lane;", EXCUSES),
@@ -230,10 +230,9 @@ MUTANTS_LINK = [
     ("old-words-count-as-new", "link/unread.c",
      "    if (newer >= 0 || late) {", "    if (true || now_ns == 0) {", EXCUSES),
     ("words-of-long-ago-prove-that-a-peer-runs", "link/presence.c",
-     " && r2_unread_told_ns(lane) >= part_ns", "", ["test_sim_unhelpful", "slow_sender"]),
+     " && r2_unread_told_ns(lane) >= part_ns", "", SILENCE),
     ("news-fence-lanes-that-were-closed", "link/net_health.c",
-     "    if (lane->failed) { /* the progress", "    if (false) { /* the progress",
-     ["test_sim_unhelpful", "accused_lane_was_closed"]),
+     "    if (lane->failed) { /* the progress", "    if (false) { /* the progress", SILENCE),
     # Stopped, gone, or no path: what those say who could relay.
     ("who-relays-never-says-busy", "link/relay_forward.c",
      "    return R2_OK == link->broken && r2_link_is_busy(link) ? R2_ERR_UNRESPONSIVE : "
@@ -252,7 +251,7 @@ MUTANTS_LINK = [
      "        if (r2_lane_asks_itself(lane, retry_ns)) {", "        if (false) {", FIREWALL),
     ("suspects-of-silent-peers-are-fenced", "link/lane_timer.c",
      "    if (due && runs && (r2_lane_is_cut_off(lane) || !r2_lane_is_excused(lane))) {",
-     "    if (due && (r2_lane_is_cut_off(lane) || !r2_lane_is_excused(lane) || runs)) {", DOUBT),
+     "    if (due && (r2_lane_is_cut_off(lane) || !r2_lane_is_excused(lane) || runs)) {", SILENCE),
     ("lanes-in-wire-up-do-not-wait-for-who-comes-back", "link/lane_timer.c",
      "    if (r2_lane_is_relay(lane) || (lane->unreachable && r2_lane_peer_runs(lane))) {",
      "    if (r2_lane_is_relay(lane) || lane->unreachable) {", DOUBT),
@@ -329,8 +328,7 @@ MUTANTS_LINK = [
     # Turns.
     ("a-part-of-a-message-asks-nothing", "link/mismatch.c",
      "        if (match->posted && !r2_rx_match_is_whole(match) && count",
-     "        if (match->posted && NULL == match->message && count",
-     PRESENCE_FREED),
+     "        if (match->posted && NULL == match->message && count", ["test_mismatch"]),
     ("own-silence-is-noted-by-who-reads", "link/net.c",
      "    r2_net_notice_own_silence(\n        net); /* after SIGCONT",
      "    /* after SIGCONT", WOKEN),
@@ -353,7 +351,7 @@ MUTANTS_LINK = [
      "lane->tx.sent_ns >= lane->rx.excused_ns", "lane->tx.sent_ns > lane->rx.excused_ns", RARE),
     ("what-waited-was-on-its-way", "link/tx_packet.c",
      "        packet->told = r2_unread_clock(packet->lane->link); /* it was not on its way before "
-     "*/\n", "", RARE),
+     "*/\n", "", SILENCE),
     ("descriptors-of-failed-calls-are-nobodys", "link/hello.c",
      "        r2_idle_expedite(link->net);\n", "", ROOM),
     ("what-was-opened-anew-never-failed", "link/idle.c",
@@ -369,7 +367,7 @@ MUTANTS_LINK = [
      "lane->connect.failures > 0);", "false);", NEVER_WORKED),
     ("what-came-in-the-pass-of-the-question-is-old", "link/unread.c",
      "    return lane->rx.last_ns >= lane->rx.excused_ns ||\n",
-     "    return lane->rx.last_ns > lane->rx.excused_ns ||\n", LAST_RAIL),
+     "    return lane->rx.last_ns > lane->rx.excused_ns ||\n", SILENCE),
     ("questions-are-told-apart-by-what-is-held", "link/unread.c",
      "        lane->rx.excused_seq = awaits;\n",
      "        lane->rx.excused_seq = lane->rx.next;\n", LATER),

@@ -448,6 +448,11 @@ check_PROGRAMS += tests/unit/test_lane_grade
 tests_unit_test_lane_grade_SOURCES = tests/unit/test_lane_grade.c
 tests_unit_test_lane_grade_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_silence
+tests_unit_test_silence_SOURCES = tests/unit/test_silence.c $(stub_net_sources)
+tests_unit_test_silence_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_silence_LDADD = $(R2_TEST_LIBS)
+
 check_PROGRAMS += tests/unit/test_excuses
 tests_unit_test_excuses_SOURCES = tests/unit/test_excuses.c $(stub_net_sources)
 tests_unit_test_excuses_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz

@@ -114,6 +114,43 @@ static void denied_receives_end(void **state)
     stub_net_destroy(stub);
 }
 
+/* A part of a message came, and the rest may never: its receive asks, too. */
+static void parts_ask_for_the_rest(void **state)
+{
+    static char data[BYTES], part[1024];
+    ended_t received = {0, R2_OK};
+    stub_net_t *stub = stub_net_create();
+    const r2_lane_t *lane = &stub->link->lanes[0];
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION,
+                               .kind = R2_WIRE_DATA,
+                               .tag = {.comm_key = 1, .coll_seq = 1, .id = 5},
+                               .message_bytes = BYTES,
+                               .chunk_bytes = sizeof(part),
+                               .length = sizeof(part),
+                               .digest = 7};
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    await_one(stub, 5, 7, data, &received);
+    header.connection = lane->connect.rx_connection;
+    header.lane_seq = lane->rx.next;
+    header.ack_next = lane->tx.seq;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    header.message = stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), part, sizeof(part));
+    assert_int_equal(stub->counters.rx_malformed, 0);
+    assert_int_equal(stub->counters.rx_bytes, sizeof(part));
+    stub_acknowledge(stub, lane);
+    for (uint32_t i = 0; i < 4 && NULL == under_way(stub, R2_WIRE_QUERY); ++i) {
+        stub->time_ns += 10 * stub->params.failure_timeout_ms * R2_NS_PER_MS;
+        r2_net_progress_links(&stub->net);
+    }
+    assert_non_null(under_way(stub, R2_WIRE_QUERY));
+    assert_int_equal(under_way(stub, R2_WIRE_QUERY)->payload.queries[0].tag.id, 5);
+    r2_link_withdraw(stub->link, 1);
+    stub_net_destroy(stub);
+}
+
 /* Only what is not under way and will never be sent is denied. */
 static void questions_are_answered(void **state)
 {
@@ -207,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(denied_receives_end),
+        cmocka_unit_test(parts_ask_for_the_rest),
         cmocka_unit_test(questions_are_answered),
         cmocka_unit_test(strays_are_told),
     };

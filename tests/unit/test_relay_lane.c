@@ -79,10 +79,34 @@ static void requests_go_by_each_in_turn(void **state)
     stub_net_destroy(stub);
 }
 
+/* What waits for a process goes back when no lane to it is left. */
+static void frames_without_a_way_are_given_up(void **state)
+{
+    static const char data[64];
+    stub_net_t *stub = stub_net_create_of(3);
+    const r2_wire_relay_t frame = {.source = 2, .op = R2_RELAY_CALL, .id = 9};
+    r2_link_t *from;
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    assert_int_equal(r2_net_link(&stub->net, 2, &from), R2_OK);
+    stub->net.in_callback = true; /* nothing is sent now */
+    r2_relay_forward(from, 1, &frame, data, sizeof(data));
+    stub->net.in_callback = false;
+    assert_non_null(stub->link->tx.relayed);
+    r2_relay_give_up(stub->link);
+    assert_non_null(stub->link->tx.relayed);
+    stub->link->path.left = true; /* and no lane is opened any more */
+    r2_relay_give_up(stub->link);
+    assert_null(stub->link->tx.relayed);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_go_by_each_in_turn),
+        cmocka_unit_test(frames_without_a_way_are_given_up),
         cmocka_unit_test(silent_direct_lanes_do_not_make_it_needless),
         cmocka_unit_test(what_is_under_way_can_be_named),
     };
