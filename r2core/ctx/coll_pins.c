@@ -18,8 +18,8 @@ static r2_status_t r2_coll_open_place(r2_staging_t *staging, const r2_mem_at_t *
                : r2_staging_follow(staging, at);
 }
 
-r2_coll_ahead_t r2_coll_pin_ahead(r2_comm_t *comm, const struct r2_coll *series,
-                                  const r2_coll_args_t *args)
+static r2_coll_ahead_t r2_coll_pin(r2_comm_t *comm, const struct r2_coll *series,
+                                   const r2_coll_args_t *args)
 {
     r2_core_t *core = comm->comms->core;
     r2_staging_t *staging = &core->engine.staging;
@@ -30,8 +30,7 @@ r2_coll_ahead_t r2_coll_pin_ahead(r2_comm_t *comm, const struct r2_coll *series,
     r2_pins_wanted_t wanted;
     r2_mem_at_t at;
 
-    if ((r2_mem_traits(args->in_at.kind)->is_cpus && r2_mem_traits(args->out_at.kind)->is_cpus) ||
-        R2_OK != comm->root->failed || R2_OK != r2_coll_open_place(staging, &args->in_at) ||
+    if (R2_OK != comm->root->failed || R2_OK != r2_coll_open_place(staging, &args->in_at) ||
         R2_OK != r2_coll_open_place(staging, &args->out_at) ||
         R2_OK != r2_coll_program(&coll, args, &ahead.program)) {
         return ahead; /* the call says why */
@@ -49,4 +48,13 @@ r2_coll_ahead_t r2_coll_pin_ahead(r2_comm_t *comm, const struct r2_coll *series,
     }
     r2_pins_give(&staging->pins, &wanted);
     return ahead;
+}
+
+r2_coll_ahead_t r2_coll_pin_ahead(r2_comm_t *comm, const struct r2_coll *series,
+                                  const r2_coll_args_t *args)
+{
+    if (r2_mem_traits(args->in_at.kind)->is_cpus && r2_mem_traits(args->out_at.kind)->is_cpus) {
+        return (r2_coll_ahead_t){NULL, 0};
+    }
+    return r2_coll_pin(comm, series, args);
 }

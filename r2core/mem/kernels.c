@@ -22,16 +22,22 @@ static const char r2_kernels_ptx[] = "";
 
 typedef struct r2_kernel_row {
     const char *name;
-    r2_kernel_op_t op;
     r2_kernel_type_t type;
 } r2_kernel_row_t;
 
 static const r2_kernel_row_t r2_kernel_rows[R2_KERNEL_COUNT] = {
 #define R2_KERNEL(op, type, class) \
-    [R2_KERNEL_##op##_##type] = {"r2_reduce_" #op "_" #type, R2_KERNEL_OP_##op, \
-                                 R2_KERNEL_TYPE_##type},
+    [R2_KERNEL_##op##_##type] = {"r2_reduce_" #op "_" #type, R2_KERNEL_TYPE_##type},
 #include "base/kernels.def"
 };
+
+/* Each call looks there. */
+static const uint8_t r2_kernel_places[R2_KERNEL_OP_COUNT][R2_KERNEL_TYPE_COUNT] = {
+#define R2_KERNEL(op, type, class) \
+    [R2_KERNEL_OP_##op][R2_KERNEL_TYPE_##type] = R2_KERNEL_##op##_##type,
+#include "base/kernels.def"
+};
+_Static_assert(R2_KERNEL_COUNT <= UINT8_MAX, "kernels have numbers of a byte");
 
 typedef struct r2_kernel_element {
     uint32_t bytes, align;
@@ -84,22 +90,12 @@ int r2_kernels_sm(void)
     return NULL == target || 1 != sscanf(target, ".target sm_%d", &sm) ? 0 : sm;
 }
 
-static r2_kernel_t r2_kernel_row(r2_kernel_op_t op, r2_kernel_type_t type)
-{
-    int kernel = R2_KERNEL_COUNT - 1;
-
-    while (kernel > 0 && (op != r2_kernel_rows[kernel].op || type != r2_kernel_rows[kernel].type)) {
-        --kernel;
-    }
-    return (r2_kernel_t) kernel;
-}
-
 r2_kernel_t r2_kernel_find(r2_kernel_op_t op, r2_kernel_type_t type)
 {
-    const r2_kernel_t kernel = r2_kernel_row(op, type);
+    const r2_kernel_t kernel = (r2_kernel_t) r2_kernel_places[op][type];
 
     if (R2_KERNEL_NONE == kernel && type >= R2_KERNEL_TYPE_i8 && type <= R2_KERNEL_TYPE_i64) {
-        return r2_kernel_row(op, (r2_kernel_type_t) (type - R2_KERNEL_TYPE_i8 + R2_KERNEL_TYPE_u8));
+        return (r2_kernel_t) r2_kernel_places[op][type - R2_KERNEL_TYPE_i8 + R2_KERNEL_TYPE_u8];
     }
     return kernel;
 }

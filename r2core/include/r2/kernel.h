@@ -33,7 +33,7 @@ typedef enum r2_kernel_type {
 } r2_kernel_type_t;
 
 /** Logical operations, bits, sums and products of signed integers are found as those of unsigned
- * ones. @return R2_KERNEL_NONE: there is no such reduction. */
+ * ones. @param op, type below their counts. @return R2_KERNEL_NONE: there is no such reduction. */
 R2_EXPORT r2_kernel_t r2_kernel_find(r2_kernel_op_t op, r2_kernel_type_t type);
 
 /** A function of a program, whatever its type. */
