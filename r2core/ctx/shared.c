@@ -11,6 +11,8 @@
 #include "base/fork.h"
 #include "ctx/state.h"
 
+#define R2_CTX_UNPUBLISHED "that this process has %s could not be published"
+
 /** The context that the components of this process share. */
 static struct {
     r2_ctx_t *ctx; /* owned; NULL: nobody uses it */
@@ -50,6 +52,7 @@ static void r2_ctx_drop_idler(r2_ctx_t *ctx, r2_log_fn_t log)
 /* Another component has it, too. */
 static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
 {
+    const char *name = r2_consent_name((r2_user_t) config->users);
     r2_status_t status;
 
     r2_core_enter(&ctx->core);
@@ -60,6 +63,11 @@ static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
         ctx->config.yields = NULL != config->yields ? config->yields : ctx->config.yields;
     }
     r2_core_leave(&ctx->core);
+    if (R2_OK != status && R2_ERR_UNTOLD != status) {
+        r2_log_at(&ctx->core.log, R2_LOG_WARN,
+                  "this job does without %s: %s: " R2_CTX_UNPUBLISHED ": %s", name,
+                  ctx->parts.host_name, name, r2_status_string(status));
+    }
     return status;
 }
 
@@ -105,8 +113,8 @@ r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char
     } else {
         status = r2_ctx_join(r2_shared.ctx, config);
         if (R2_OK != status) {
-            snprintf(text_p, text_bytes, "%s could not be published: %s",
-                     r2_consent_name((r2_user_t) config->users), r2_status_string(status));
+            snprintf(text_p, text_bytes, R2_CTX_UNPUBLISHED,
+                     r2_consent_name((r2_user_t) config->users));
         }
     }
     if (R2_OK == status) {

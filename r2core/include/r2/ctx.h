@@ -118,7 +118,9 @@ R2_EXPORT void r2_ctx_destroy(r2_ctx_t *ctx);
 
 /**
  * The context that the components of a process share: made by the first of them, with its
- * configuration, as r2_ctx_create() does. Before the launcher's fence; by one thread at a time.
+ * configuration, as r2_ctx_create() does. Before the launcher's fence; by one thread at a time. A
+ * further one that could not be published is told to the user, and the job does without that one.
+ * @param text_p why, unless an earlier call has failed.
  */
 R2_EXPORT r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
                                      size_t text_bytes);
