@@ -49,7 +49,7 @@ R2_EXPORT bool r2_kernel_stands_for(const char *name, r2_kernel_function_t funct
 /** Any thread. @return what was noted of a function; R2_KERNEL_NONE: nothing. */
 R2_EXPORT r2_kernel_t r2_kernel_of(r2_kernel_function_t function);
 
-/** @return bytes of an element; 0 of R2_KERNEL_NONE. */
+/** @param kernel not R2_KERNEL_NONE. @return bytes of an element. */
 R2_EXPORT uint64_t r2_kernel_bytes(r2_kernel_t kernel);
 
 /** @return why this build of r2 reduces nothing on GPUs; NULL: it can. Static. */
