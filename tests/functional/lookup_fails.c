@@ -4,6 +4,8 @@
  *
  * To be loaded before the PMIx library: the process of rank 1 does not get what rank 2 published
  * for r2, though it is there. With R2_TEST_PUBLISHES=N it publishes N times and not again, instead.
+ * With R2_TEST_FAILS=N it publishes once, and each of the next N times, too, but is told an error,
+ * instead.
  * With R2_TEST_PUBLISHES=pair no process can tell another job of itself, instead.
  * With R2_TEST_LATE_S=N the launcher does not answer within its limit, for N seconds from the first
  * question on, what the process asks of another job; then R2_TEST_ERRORS_S seconds by errors.
@@ -34,7 +36,8 @@ static bool is_ours(const char *key)
     return NULL != self && 0 == strcmp(self, "1") && NULL != key && 0 == strcmp(key, "r2.blob");
 }
 
-static long seconds_of(const char *name)
+/* -1: none. */
+static long number_of(const char *name)
 {
     const char *value = getenv(name);
 
@@ -59,7 +62,7 @@ static bool is_other_job(const pmix_proc_t *proc)
 static void hold(const pmix_proc_t *proc, const char *key)
 {
     static bool held;
-    const long seconds = seconds_of("R2_TEST_HELD_S");
+    const long seconds = number_of("R2_TEST_HELD_S");
 
     if (seconds > 0 && !held && is_other_job(proc) && NULL != key && 0 == strcmp(key, "r2.blob")) {
         held = true;
@@ -77,7 +80,7 @@ static bool is_mute(const pmix_proc_t *proc, const char *key)
 static pmix_status_t answer_of_other_job(const pmix_proc_t *proc, const char *key)
 {
     static long first;
-    const long late = seconds_of("R2_TEST_LATE_S"), errors = seconds_of("R2_TEST_ERRORS_S");
+    const long late = number_of("R2_TEST_LATE_S"), errors = number_of("R2_TEST_ERRORS_S");
     long passed;
 
     if (0 != strncmp(key, "r2.", 3) || !is_other_job(proc)) {
@@ -93,10 +96,11 @@ static pmix_status_t answer_of_other_job(const pmix_proc_t *proc, const char *ke
 
 static pmix_status_t answer(const pmix_proc_t *proc, const char *key)
 {
-    if (seconds_of("R2_TEST_LATE_S") >= 0) {
+    if (number_of("R2_TEST_LATE_S") >= 0) {
         return NULL == key ? PMIX_SUCCESS : answer_of_other_job(proc, key);
     }
-    if (NULL == getenv("R2_TEST_PUBLISHES") && is_ours(key) && 2 == proc->rank) {
+    if (NULL == getenv("R2_TEST_PUBLISHES") && NULL == getenv("R2_TEST_FAILS") && is_ours(key) &&
+        2 == proc->rank) {
         return PMIX_ERR_TIMEOUT;
     }
     return PMIX_SUCCESS;
@@ -114,6 +118,11 @@ __attribute__((visibility("default"))) pmix_status_t PMIx_Put(pmix_scope_t scope
     }
     if (NULL != most && is_ours(key) && ++count > atoi(most)) {
         return PMIX_ERR_OUT_OF_RESOURCE;
+    }
+    if (number_of("R2_TEST_FAILS") >= 0 && is_ours(key) && ++count > 1 &&
+        count <= 1 + number_of("R2_TEST_FAILS")) {
+        (void) next(scope, key, val);
+        return PMIX_ERR_TIMEOUT;
     }
     return next(scope, key, val);
 }
