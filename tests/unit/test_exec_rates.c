@@ -304,7 +304,8 @@ static void it_takes_a_limited_time(void **state)
 {
     (void) state;
     set("launch_us", "500000");
-    assert_int_equal(measured_from(R2_MEM_RATES_NS), R2_DEVICE_REDUCE_USUAL_BYTES);
+    /* long enough for copies on a busy machine, and less than a launch */
+    assert_int_equal(measured_from(20 * R2_MEM_RATES_NS), R2_DEVICE_REDUCE_USUAL_BYTES);
     assert_false(the_place()->rates.is_known);
     assert_in_range(the_place()->rates.spent_ns, 1000, 450000000);
     by_the_processor(SHORT);
