@@ -226,7 +226,7 @@ MUTANTS = MUTANTS_CROWDED + MUTANTS_LINK + MUTANTS_SEND + MUTANTS_LOCAL + MUTANT
      ["test_schedule"]),
     ("blocks-are-handed-out-before-they-come", "plan/allgather_hierarchical.c",
      "        r2_levels_hand_out(l, block, at, arrived, k);",
-     "        r2_levels_hand_out(l, block, at, R2_OP_NONE, k);"),
+     "        r2_levels_hand_out(l, block, at, R2_OP_NONE, k);", HOSTS),
     ("partial-result-released-while-sent", "plan/host_fold.c",
      "    fold->slot_free[partial->slot] = sent;",
      "    fold->slot_free[partial->slot] = partial->ready;"),
