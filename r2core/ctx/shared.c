@@ -11,8 +11,6 @@
 #include "base/fork.h"
 #include "ctx/state.h"
 
-#define R2_CTX_UNPUBLISHED "that this process has %s could not be published"
-
 /** The context that the components of this process share. */
 static struct {
     r2_ctx_t *ctx; /* owned; NULL: nobody uses it */
@@ -49,8 +47,9 @@ static void r2_ctx_drop_idler(r2_ctx_t *ctx, r2_log_fn_t log)
     r2_core_leave(&ctx->core);
 }
 
-/* Another component has it, too. */
-static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
+/* Another component has it, too. @param text_p on error: why. */
+static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config, char *text_p,
+                               size_t text_bytes)
 {
     const char *name = r2_consent_name((r2_user_t) config->users);
     r2_status_t status;
@@ -63,10 +62,13 @@ static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
         ctx->config.yields = NULL != config->yields ? config->yields : ctx->config.yields;
     }
     r2_core_leave(&ctx->core);
-    if (R2_OK != status && R2_ERR_UNTOLD != status) {
-        r2_log_at(&ctx->core.log, R2_LOG_WARN,
-                  "this job does without %s: %s: " R2_CTX_UNPUBLISHED ": %s", name,
-                  ctx->parts.host_name, name, r2_status_string(status));
+    if (R2_OK == status) {
+        return R2_OK;
+    }
+    snprintf(text_p, text_bytes, "that this process has %s could not be published", name);
+    if (R2_ERR_UNTOLD != status) { /* else the component ends the job, and says why */
+        r2_log_at(&ctx->core.log, R2_LOG_WARN, "this job does without %s: %s: %s: %s", name,
+                  ctx->parts.host_name, text_p, r2_status_string(status));
     }
     return status;
 }
@@ -111,11 +113,7 @@ r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char
         status = r2_ctx_create(config, &r2_shared.ctx, text_p, text_bytes);
         r2_shared.refused = status;
     } else {
-        status = r2_ctx_join(r2_shared.ctx, config);
-        if (R2_OK != status) {
-            snprintf(text_p, text_bytes, R2_CTX_UNPUBLISHED,
-                     r2_consent_name((r2_user_t) config->users));
-        }
+        status = r2_ctx_join(r2_shared.ctx, config, text_p, text_bytes);
     }
     if (R2_OK == status) {
         ++r2_shared.users;

@@ -92,8 +92,10 @@ int r2_kernels_sm(void)
 
 r2_kernel_t r2_kernel_find(r2_kernel_op_t op, r2_kernel_type_t type)
 {
-    const r2_kernel_t kernel = (r2_kernel_t) r2_kernel_places[op][type];
+    r2_kernel_t kernel;
 
+    r2_assert(op < R2_KERNEL_OP_COUNT && type < R2_KERNEL_TYPE_COUNT);
+    kernel = (r2_kernel_t) r2_kernel_places[op][type];
     if (R2_KERNEL_NONE == kernel && type >= R2_KERNEL_TYPE_i8 && type <= R2_KERNEL_TYPE_i64) {
         return (r2_kernel_t) r2_kernel_places[op][type - R2_KERNEL_TYPE_i8 + R2_KERNEL_TYPE_u8];
     }
