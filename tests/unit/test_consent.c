@@ -364,7 +364,6 @@ typedef struct t_speaker {
 static r2_status_t t_publish(void *instance, const void *blob, size_t bytes)
 {
     t_speaker_t *speaker = instance;
-
     const bool fails = speaker->failing > 0;
 
     ++speaker->tries;
@@ -376,24 +375,32 @@ static r2_status_t t_publish(void *instance, const void *blob, size_t bytes)
     return fails ? R2_ERR_SYSTEM : R2_OK;
 }
 
+/* The only process of a job, and what it publishes by. */
+static t_speaker_t *t_speaker_make(t_job_t *job, t_rank_t *self)
+{
+    static const r2_oob_ops_t ops = {.name = "speaker", .publish = t_publish};
+    t_speaker_t *speaker = calloc(1, sizeof(*speaker));
+
+    assert_non_null(speaker);
+    t_rank_make(job, 0, self);
+    self->ctx->core.net.oob = (r2_oob_t){&ops, speaker};
+    return speaker;
+}
+
 /* A process that withdraws is believed to take part until it could say so: it tries, and says when
  * not. */
 static void who_withdraws_tells_or_ends(void **state)
 {
-    static const r2_oob_ops_t ops = {.name = "speaker", .publish = t_publish};
-
     (void) state;
     for (uint32_t failing = 0; failing < 5; ++failing) {
-        t_speaker_t *speaker = calloc(1, sizeof(*speaker));
+        t_speaker_t *speaker;
         t_job_t job = {.size = 1, .kind = {T_BOTH}};
         r2_peer_refusal_t refusal;
         uint32_t users = 0;
         uint64_t host_id;
         t_rank_t self;
 
-        assert_non_null(speaker);
-        t_rank_make(&job, 0, &self);
-        self.ctx->core.net.oob = (r2_oob_t){&ops, speaker};
+        speaker = t_speaker_make(&job, &self);
         speaker->failing = failing;
         assert_int_equal(r2_consent_withdraw(self.ctx, R2_USER_P2P),
                          failing < 3 ? R2_OK : R2_ERR_UNTOLD);
@@ -417,19 +424,15 @@ static void who_withdraws_tells_or_ends(void **state)
 /* A component that joins and cannot say so stays out, and nobody sees it; or the job ends. */
 static void who_cannot_join_is_not_seen(void **state)
 {
-    static const r2_oob_ops_t ops = {.name = "speaker", .publish = t_publish};
-
     (void) state;
     for (uint32_t failing = 0; failing < 8; ++failing) {
-        t_speaker_t *speaker = calloc(1, sizeof(*speaker));
+        t_speaker_t *speaker;
         t_job_t job = {.size = 1, .kind = {T_COLL}};
         uint32_t users = 0;
         uint64_t host_id;
         t_rank_t self;
 
-        assert_non_null(speaker);
-        t_rank_make(&job, 0, &self);
-        self.ctx->core.net.oob = (r2_oob_t){&ops, speaker};
+        speaker = t_speaker_make(&job, &self);
         *speaker = (t_speaker_t){.failing = failing, .leaks = true};
         assert_int_equal(r2_consent_join(self.ctx, R2_USER_P2P), failing < 3   ? R2_OK
                                                                  : failing < 6 ? R2_ERR_SYSTEM

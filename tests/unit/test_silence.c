@@ -106,8 +106,6 @@ static void who_was_away_reads_first(void **state)
         stub_lane_up(stub, 1);
         r2_net_progress(&stub->net);
         stub->time_ns += (uint64_t) away * 100 * R2_NS_PER_S;
-        stub->net.now_ns = stub->time_ns;
-        stub->net.note_own_silence(&stub->net);
         r2_lane_failed(lane->conn->worker->worker, lane->conn, R2_ERR_LANE_DOWN);
         r2_link_activate(stub->link);
         r2_net_progress_links(&stub->net); /* before anything was read */
