@@ -6,6 +6,7 @@ libr2core_la_SOURCES += \
     r2core/link/ack_state.c \
     r2core/link/unexpected.c \
     r2core/link/control.c \
+    r2core/link/copies.c \
     r2core/link/credit.c \
     r2core/link/direct.c \
     r2core/link/direct.h \

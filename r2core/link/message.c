@@ -14,9 +14,6 @@
 
 /* How long a chunk keeps a fast lane busy. */
 #define R2_CHUNK_NS R2_NS_PER_MS
-/* So many messages may be packed, whatever retransmit_bytes: a stream stands still where there is
- * room for fewer. */
-#define R2_BLOCKS_LEAST 12u
 /* A message that one lane takes no longer for, round trip included, goes whole: it takes as long to
  * send, read and acknowledge further packets as is saved. */
 #define R2_WHOLE_NS (150 * R2_NS_PER_US)
@@ -41,17 +38,6 @@
 #define R2_CHUNKS_PER_WINDOW 3u
 #define R2_PACED_BYTES_PER_S (170u * 1000 * 1000)
 
-static bool r2_copies_fit(const r2_link_t *link, uint64_t bytes)
-{
-    return link->tx.copies < R2_COPIES_MAX &&
-           link->tx.copied_bytes + bytes <= link->net->params->retransmit_bytes;
-}
-
-bool r2_link_copies(const r2_link_t *link, uint64_t bytes)
-{
-    return bytes <= link->net->params->copy_max_bytes && r2_copies_fit(link, bytes);
-}
-
 /* Room for a copy is its own from now on. */
 static void r2_message_reserve(r2_tx_message_t *message)
 {
@@ -72,13 +58,6 @@ static void r2_message_copy(r2_tx_message_t *message, char *copy, uint64_t bytes
     if (!message->may_copy) {
         r2_message_reserve(message);
     }
-}
-
-/* A quarter of the room for copies stays for short messages, which are not waited for so far. */
-static bool r2_copies_spare(const r2_link_t *link, uint64_t bytes)
-{
-    return r2_copies_fit(link, bytes) &&
-           4 * (link->tx.copied_bytes + bytes) <= 3 * link->net->params->retransmit_bytes;
 }
 
 bool r2_link_may_keep(const r2_tx_message_t *message)
@@ -240,25 +219,6 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
     return (uint32_t) r2_max(chunk_bytes, args->chunk_bytes);
 }
 
-/*
- * All of it would leave at once. What is copied is over for the caller, who may compute then: what
- * still has to wait for room on the lanes would stay here until somebody reads acknowledgements.
- */
-static bool r2_link_takes_all(const r2_link_t *link, const r2_link_send_t *args)
-{
-    const uint64_t chunks = 1 + args->bytes / r2_max(args->chunk_bytes, 1u);
-    uint64_t room = 0;
-
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        const r2_lane_t *lane = &link->lanes[i];
-
-        if (r2_lane_may_send(lane) && lane->tx.window_bytes > lane->tx.in_flight_bytes) {
-            room += lane->tx.window_bytes - lane->tx.in_flight_bytes;
-        }
-    }
-    return NULL == link->tx.queue && args->bytes + chunks * sizeof(r2_wire_header_t) <= room;
-}
-
 static bool r2_message_copies(const r2_link_t *link, const r2_link_send_t *args)
 {
     return !args->filling && NULL == args->gpu &&
@@ -313,23 +273,6 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     }
     DL_APPEND2(link->tx.messages, message, all_prev, all_next);
     return message;
-}
-
-void *r2_link_block(r2_link_t *link, uint64_t bytes, uint32_t chunk_bytes)
-{
-    const r2_link_send_t args = {.bytes = bytes, .chunk_bytes = chunk_bytes};
-    const bool fits = r2_copies_fit(link, bytes) || (link->tx.copies < R2_BLOCKS_LEAST &&
-                                                     bytes <= link->net->params->retransmit_bytes);
-
-    return R2_OK == link->broken && fits &&
-                   (bytes <= link->net->params->copy_max_bytes || r2_link_takes_all(link, &args))
-               ? r2_blocks_get(&link->net->blocks, bytes)
-               : NULL;
-}
-
-void r2_link_block_free(r2_link_t *link, void *block, uint64_t bytes)
-{
-    r2_blocks_put(&link->net->blocks, block, bytes);
 }
 
 r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)

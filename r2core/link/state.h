@@ -18,7 +18,8 @@
  *   local rx_match local_rx               posted receives and their messages; messages within the
  *                                         host
  *   ack hedge rx_data mismatch            what follows from acknowledgements and data
- *   room tx                               descriptors for lanes; queues onto lanes
+ *   room copies tx                        descriptors for lanes; room for copies of what is sent;
+ *                                         queues onto lanes
  *   direct_move message give_up leave     what NICs do by themselves; messages from their
  *                                         beginning to each kind of end
  *   presence relay_call hello             is the peer there; how lanes to it are opened

@@ -94,6 +94,18 @@ bool r2_message_is_stuck(const r2_tx_message_t *message);
 /** Has a message brought to where the CPU can read it. Nothing happens if it is, or will be. */
 void r2_message_fetch(r2_tx_message_t *message);
 
+/* copies.c */
+/** True if there is room for a copy of so many bytes. */
+bool r2_copies_fit(const r2_link_t *link, uint64_t bytes);
+/** The same, but a quarter of the room stays for short messages, which nobody waits for so far. */
+bool r2_copies_spare(const r2_link_t *link, uint64_t bytes);
+/**
+ * True if all of a message would leave at once. What is copied is over for the caller, who may
+ * compute then: what still has to wait for room on the lanes would stay here until somebody reads
+ * acknowledgements.
+ */
+bool r2_link_takes_all(const r2_link_t *link, const r2_link_send_t *args);
+
 /* message.c */
 /** Takes a message out of the queues for sending. */
 void r2_message_unqueue(r2_tx_message_t *message);
