@@ -9,9 +9,10 @@
 
 #include "link/tx.h"
 
-/* So many messages may be packed, whatever retransmit_bytes: a stream stands still where there is
- * room for fewer. */
-#define R2_BLOCKS_LEAST 12u
+/* So many messages may be packed, or as much as so many of eager_bytes take, whatever
+ * retransmit_bytes: a stream stands still where there is room for fewer, and what is not packed
+ * asks for its acknowledgement. */
+#define R2_BLOCKS_LEAST 16u
 
 bool r2_copies_fit(const r2_link_t *link, uint64_t bytes)
 {
@@ -45,13 +46,22 @@ bool r2_link_takes_all(const r2_link_t *link, const r2_link_send_t *args)
     return NULL == link->tx.queue && args->bytes + chunks * sizeof(r2_wire_header_t) <= room;
 }
 
+/* True if there is room for a message that is packed. */
+static bool r2_blocks_fit(const r2_link_t *link, uint64_t bytes)
+{
+    const r2_params_t *params = link->net->params;
+    const uint64_t most_bytes = R2_BLOCKS_LEAST * (uint64_t) params->eager_bytes;
+
+    return r2_copies_fit(link, bytes) ||
+           (bytes <= params->retransmit_bytes && link->tx.copies < R2_COPIES_MAX &&
+            (link->tx.copies < R2_BLOCKS_LEAST || link->tx.copied_bytes + bytes <= most_bytes));
+}
+
 void *r2_link_block(r2_link_t *link, uint64_t bytes, uint32_t chunk_bytes)
 {
     const r2_link_send_t args = {.bytes = bytes, .chunk_bytes = chunk_bytes};
-    const bool fits = r2_copies_fit(link, bytes) || (link->tx.copies < R2_BLOCKS_LEAST &&
-                                                     bytes <= link->net->params->retransmit_bytes);
 
-    return R2_OK == link->broken && fits &&
+    return R2_OK == link->broken && r2_blocks_fit(link, bytes) &&
                    (bytes <= link->net->params->copy_max_bytes || r2_link_takes_all(link, &args))
                ? r2_blocks_get(&link->net->blocks, bytes)
                : NULL;

@@ -12,6 +12,8 @@ MUTANTS_SEND = [
      "R2_LITTLE_PART * under_way_bytes <= bytes;", "true;", WHOLE),
     ("what-waits-for-room-is-nothing", "link/message.c",
      "NULL == link->tx.queue && 0 ==", "0 ==", WHOLE),
+    ("streams-of-short-ones-have-less-room", "link/copies.c",
+     "link->tx.copied_bytes + bytes <= most_bytes", "link->tx.copied_bytes > most_bytes", WHOLE),
     ("what-waits-for-credit-is-nothing", "link/message.c",
      "0 == link->tx.uncredited.count &&", "true &&", WHOLE),
     ("long-chunks-wait-for-late-acknowledgements", "link/tx.c",

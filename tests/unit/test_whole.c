@@ -212,12 +212,36 @@ static bool asks(const stub_net_t *stub)
     return 0 != (header.flags & R2_WIRE_ACK_NOW);
 }
 
-/* Twelve messages may be packed, whatever they have; others are not copied then. The packets ask
- * each time that three quarters of retransmit_bytes more are under way. */
+/* Packs messages of 8,000 bytes until there is no room. @return how many. */
+static uint32_t pack_all(stub_net_t *stub, uint32_t eager_bytes, uint32_t *asked_p)
+{
+    uint32_t count = 0;
+
+    *asked_p = 0;
+    stub->params.eager_bytes = eager_bytes;
+    while (packs(stub, count, 8000)) {
+        ++count;
+        *asked_p += asks(stub);
+    }
+    return count;
+}
+
+static void all_are_acknowledged(stub_net_t *stub)
+{
+    stub->complete = true;
+    r2_net_progress(&stub->net);
+    stub_acknowledge(stub, &stub->link->lanes[0]);
+    assert_int_equal(stub->link->tx.copied_bytes, 0);
+    stub->complete = false;
+}
+
+/* Sixteen messages may be packed, whatever they have, or as much as sixteen of eager_bytes have;
+ * others are not copied then. The packets ask each time that three quarters of retransmit_bytes
+ * more are under way. */
 static void streams_have_room(void **state)
 {
     stub_net_t *stub = stub_net_create();
-    uint32_t count = 0, asked = 0;
+    uint32_t asked;
 
     (void) state;
     stub_lane_up(stub, 0);
@@ -225,22 +249,22 @@ static void streams_have_room(void **state)
     stub->params.retransmit_bytes = 64000;
     stub->params.unexpected_bytes = 1u << 20;
     stub->link->lanes[0].tx.window_bytes = 4u << 20;
-    while (packs(stub, count, 8000)) {
-        ++count;
-        asked += asks(stub);
-    }
-    assert_int_equal(count, 12);
+    assert_int_equal(pack_all(stub, 8000, &asked), 16);
     assert_int_equal(asked, 2);
-    assert_int_equal(stub->link->tx.copied_bytes, 96000);
+    assert_int_equal(stub->link->tx.copied_bytes, 128000);
     assert_false(r2_link_copies(stub->link, 1));
-    stub->complete = true;
-    r2_net_progress(&stub->net);
-    stub_acknowledge(stub, &stub->link->lanes[0]);
-    assert_int_equal(stub->link->tx.copied_bytes, 0);
+    all_are_acknowledged(stub);
+    assert_int_equal(pack_all(stub, 12499, &asked), 24); /* 192,000 of 199,984 bytes */
+    assert_int_equal(asked, 4);
+    assert_true(packs(stub, 24, 7984));
+    assert_false(packs(stub, 25, 1));
+    all_are_acknowledged(stub);
+    assert_int_equal(pack_all(stub, 12500, &asked), 25);
+    all_are_acknowledged(stub);
     stub->params.retransmit_bytes = 7999; /* a longer one may never be copied */
-    assert_false(packs(stub, count, 8000));
+    assert_false(packs(stub, 0, 8000));
     stub->params.retransmit_bytes = 0;
-    assert_false(packs(stub, count, 8));
+    assert_false(packs(stub, 0, 8));
     stub_net_destroy(stub);
 }
 
