@@ -22,7 +22,7 @@
 
 /**
  * Answers under way to one peer, in bytes, beyond which its short reads wait. What the link has
- * copied does not count: that has a bound of its own (retransmit_bytes).
+ * copied does not count: that has bounds of its own (copies.c).
  */
 #define R2_P2P_ANSWERS_MAX (1u << 20)
 

@@ -31,9 +31,6 @@ static uint64_t r2_credit_budget(const r2_tx_message_t *message, uint64_t portio
                : r2_min(bytes, r2_max(portion, (uint64_t) R2_EAGER_CALL_BYTES));
 }
 
-/* A header of who sends it may be in front of a message of eager_bytes. */
-#define R2_EAGER_HEAD_BYTES 256u
-
 /* First chunks of a message that may go eager: whole ones, so that each is one or the other. */
 static uint32_t r2_credit_portion(const r2_tx_message_t *message)
 {

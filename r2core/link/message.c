@@ -38,14 +38,6 @@
 #define R2_CHUNKS_PER_WINDOW 3u
 #define R2_PACED_BYTES_PER_S (170u * 1000 * 1000)
 
-/* Room for a copy is its own from now on. */
-static void r2_message_reserve(r2_tx_message_t *message)
-{
-    message->may_copy = true;
-    message->link->tx.copied_bytes += message->bytes;
-    ++message->link->tx.copies;
-}
-
 /* @param bytes the first so many, which are all that is sent from now on. */
 static void r2_message_copy(r2_tx_message_t *message, char *copy, uint64_t bytes)
 {
@@ -56,7 +48,7 @@ static void r2_message_copy(r2_tx_message_t *message, char *copy, uint64_t bytes
     message->memory = (r2_tp_memory_t){.data = copy, .bytes = bytes};
     message->copy_bytes = bytes;
     if (!message->may_copy) {
-        r2_message_reserve(message);
+        r2_copies_reserve(message);
     }
 }
 
@@ -269,7 +261,7 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     if (NULL != copy) {
         r2_message_copy(message, copy, message->bytes);
     } else if (args->patient && NULL == args->gpu && r2_copies_spare(link, args->bytes)) {
-        r2_message_reserve(message);
+        r2_copies_reserve(message);
     }
     DL_APPEND2(link->tx.messages, message, all_prev, all_next);
     return message;
@@ -348,7 +340,7 @@ void r2_message_unqueue(r2_tx_message_t *message)
 /* Takes a message out of all queues; it is freed as soon as no packet references its data. */
 static void r2_message_withdraw(r2_tx_message_t *message)
 {
-    r2_message_unreserve(message);
+    r2_copies_release(message);
     message->withdrawn = true;
     r2_message_unqueue(message);
 }

@@ -13,13 +13,13 @@
  *   ack_state control                     what a lane has received; control packets
  *   fetch place put landing direct        memory that peers put to, and puts to theirs; a GPU's;
  *                                         memory that lanes read to; what NICs do by themselves
+ *   copies                                room for copies of what is sent
  *   tx_packet credit grant                packets; credit that we have, credit that we give
  *   lane idle place_end                   life of a lane; silence; receives that are given up
  *   local rx_match local_rx               posted receives and their messages; messages within the
  *                                         host
  *   ack hedge rx_data mismatch            what follows from acknowledgements and data
- *   room copies tx                        descriptors for lanes; room for copies of what is sent;
- *                                         queues onto lanes
+ *   room tx                               descriptors for lanes; queues onto lanes
  *   direct_move message give_up leave     what NICs do by themselves; messages from their
  *                                         beginning to each kind of end
  *   presence relay_call hello             is the peer there; how lanes to it are opened
@@ -45,6 +45,9 @@
 #define R2_SHORT_PACKET_BYTES (4096u + (uint32_t) sizeof(r2_wire_header_t))
 /* The longest message that a mailbox takes. */
 #define R2_LOCAL_MOST_BYTES 8192u
+
+/* A header of who sends it may be in front of a message of eager_bytes. */
+#define R2_EAGER_HEAD_BYTES 256u
 
 /* Of the budget of unexpected data calls have no more: credit comes for their receives, and has the
  * rest put where it belongs. Messages that no receive is posted for are taken as they come. */
@@ -91,8 +94,9 @@ struct r2_link {
         uint32_t eager_consumed; /* the peer's count, modulo 2^32 */
         uint64_t mute_ns;        /* when they ask for credit: nothing else is left; 0 = not yet */
         uint64_t eager_sent;     /* bytes sent without credit */
-        uint64_t copied_bytes;   /* in copies, and of messages that may be copied */
-        uint32_t copies;         /* such messages */
+        uint32_t copied_bytes;   /* in copies, and of messages that may be copied */
+        uint32_t packed_bytes;   /* of messages that are packed and found no room there */
+        uint32_t copies;         /* messages in copied_bytes */
         /* control packets by kind: to be sent, or not acknowledged */
         uint32_t unsettled[R2_WIRE_LEAVE + 1];
         uint64_t short_ns;          /* there was no memory for a packet: next try; 0 = there was */

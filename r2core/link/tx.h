@@ -53,8 +53,6 @@ r2_status_t r2_tx_unsequenced(r2_lane_t *lane, r2_wire_kind_t kind);
 bool r2_lane_ping(r2_lane_t *lane);
 /** An item is acknowledged, or lost with its lane. */
 void r2_tx_packet_settle(r2_packet_t *packet, bool acked);
-/** Its room for a copy is others' again. */
-void r2_message_unreserve(r2_tx_message_t *message);
 /** Frees a message that is acknowledged and that nothing references. */
 void r2_tx_message_settle(r2_tx_message_t *message);
 /** What a lane carries is to be sent again. */
@@ -95,6 +93,13 @@ bool r2_message_is_stuck(const r2_tx_message_t *message);
 void r2_message_fetch(r2_tx_message_t *message);
 
 /* copies.c */
+/** A message has room for its copy from now on: that of all copies, or else that of what is
+ * packed. */
+void r2_copies_reserve(r2_tx_message_t *message);
+/** Its room, if it has any, is others' again. */
+void r2_copies_release(r2_tx_message_t *message);
+/** True if a packet of so many bytes, of a message that has room, asks for what takes that room. */
+bool r2_copies_ask(const r2_lane_t *lane, const r2_tx_message_t *message, uint32_t bytes);
 /** True if there is room for a copy of so many bytes. */
 bool r2_copies_fit(const r2_link_t *link, uint64_t bytes);
 /** The same, but a quarter of the room stays for short messages, which nobody waits for so far. */

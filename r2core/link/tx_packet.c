@@ -16,15 +16,6 @@
 /* Packets that nobody waits for ask so often in a window of their lane. */
 #define R2_ASKS_PER_WINDOW 8u
 
-void r2_message_unreserve(r2_tx_message_t *message)
-{
-    if (message->may_copy) {
-        message->may_copy = false;
-        message->link->tx.copied_bytes -= message->bytes;
-        --message->link->tx.copies;
-    }
-}
-
 /*
  * What the peer holds of it is all that it gets: it need not remember it any longer, nor that the
  * number is missing.
@@ -46,7 +37,7 @@ void r2_tx_message_settle(r2_tx_message_t *message)
         return;
     }
     DL_DELETE2(link->tx.messages, message, all_prev, all_next);
-    r2_message_unreserve(message);
+    r2_copies_release(message);
     r2_put_target_drop(link->net, &message->target);
     if (message->in_part) {
         r2_message_void(message);
@@ -267,30 +258,19 @@ static bool r2_runs_low(uint64_t used, uint64_t bytes, uint64_t most)
     return 4 * used <= 3 * most && 4 * (used + bytes) > 3 * most;
 }
 
-/* True if `bytes` more reach another three quarters of `most`. */
-static bool r2_fills_step(uint64_t used, uint64_t bytes, uint64_t most)
-{
-    const uint64_t step = r2_max(3 * most / 4, 1u);
-
-    return used / step != (used + bytes) / step;
-}
-
 /*
  * What nobody waits for is acknowledged with what the peer sends, or after many packets. By then
  * the lane, or the room for copies, may be full: so the packet asks that leaves less than a quarter
- * of either, or fills as much again of what is more than that room.
+ * of either. Of what is packed beside that room each lane asks by itself: they take turns.
  */
 static bool r2_packet_runs_low(const r2_lane_t *lane, const r2_tx_message_t *message,
                                uint32_t bytes)
 {
-    const r2_link_t *link = lane->link;
     uint32_t cost = bytes + (uint32_t) sizeof(r2_wire_header_t);
 
     cost = r2_lane_is_relay(lane) ? r2_relay_cost(lane, cost) : cost;
     return r2_runs_low(lane->tx.in_flight_bytes, cost, lane->tx.window_bytes) ||
-           (message->may_copy &&
-            r2_fills_step(link->tx.copied_bytes - message->bytes, message->bytes,
-                          link->net->params->retransmit_bytes));
+           r2_copies_ask(lane, message, bytes);
 }
 
 /*

@@ -46,7 +46,7 @@ static void link_text(const r2_link_t *link, char *text_p, size_t text_bytes)
 {
     snprintf(text_p, text_bytes,
              "rank %u to %u: %u messages, %u ops, %u arriving, %u credits, %u uncredited, "
-             "%u complete above the watermark, kept as unexpected %" PRIu64 ", copied %" PRIu64
+             "%u complete above the watermark, kept as unexpected %" PRIu64 ", copied %" PRIu32
              "%s%s%s",
              link->net->rank, link->rank, count_messages(link), link->rx.matches.count,
              link->rx.arriving.count, link->tx.credits.count, link->tx.uncredited.count,
@@ -150,7 +150,7 @@ void rank_check_bounds(const job_rank_t *rank)
             link_check_control(rank, link);
         }
         if (link->tx.copied_bytes > job->params.retransmit_bytes) {
-            job_fail(job, "rank %u to %u: %" PRIu64 " bytes copied for replay", rank->idx, peer,
+            job_fail(job, "rank %u to %u: %" PRIu32 " bytes copied for replay", rank->idx, peer,
                      link->tx.copied_bytes);
         }
         if (link->rx.unexpected_bytes > eager + (rank->services > 0 ? granted / 4 + least : 0)) {

@@ -213,58 +213,105 @@ static bool asks(const stub_net_t *stub)
 }
 
 /* Packs messages of 8,000 bytes until there is no room. @return how many. */
-static uint32_t pack_all(stub_net_t *stub, uint32_t eager_bytes, uint32_t *asked_p)
+static uint32_t pack_all(stub_net_t *stub, uint32_t eager_bytes)
 {
     uint32_t count = 0;
 
-    *asked_p = 0;
     stub->params.eager_bytes = eager_bytes;
     while (packs(stub, count, 8000)) {
         ++count;
-        *asked_p += asks(stub);
     }
     return count;
 }
 
-static void all_are_acknowledged(stub_net_t *stub)
-{
-    stub->complete = true;
-    r2_net_progress(&stub->net);
-    stub_acknowledge(stub, &stub->link->lanes[0]);
-    assert_int_equal(stub->link->tx.copied_bytes, 0);
-    stub->complete = false;
-}
-
-/* Sixteen messages may be packed, whatever they have, or as much as sixteen of eager_bytes have;
- * others are not copied then. The packets ask each time that three quarters of retransmit_bytes
- * more are under way. */
-static void streams_have_room(void **state)
+static stub_net_t *stub_for_streams(void)
 {
     stub_net_t *stub = stub_net_create();
-    uint32_t asked;
 
-    (void) state;
     stub_lane_up(stub, 0);
     stub->mode = STUB_LATER;
     stub->params.retransmit_bytes = 64000;
     stub->params.unexpected_bytes = 1u << 20;
     stub->link->lanes[0].tx.window_bytes = 4u << 20;
-    assert_int_equal(pack_all(stub, 8000, &asked), 16);
-    assert_int_equal(asked, 2);
-    assert_int_equal(stub->link->tx.copied_bytes, 128000);
-    assert_false(r2_link_copies(stub->link, 1));
-    all_are_acknowledged(stub);
-    assert_int_equal(pack_all(stub, 12499, &asked), 24); /* 192,000 of 199,984 bytes */
-    assert_int_equal(asked, 4);
-    assert_true(packs(stub, 24, 7984));
-    assert_false(packs(stub, 25, 1));
-    all_are_acknowledged(stub);
-    assert_int_equal(pack_all(stub, 12500, &asked), 25);
-    all_are_acknowledged(stub);
+    return stub;
+}
+
+static void acknowledge_all(stub_net_t *stub)
+{
+    stub->complete = true;
+    r2_net_progress(&stub->net);
+    stub_acknowledge(stub, &stub->link->lanes[0]);
+    assert_int_equal(stub->link->tx.copied_bytes, 0);
+    assert_int_equal(stub->link->tx.packed_bytes, 0);
+    stub->complete = false;
+}
+
+/* Beside the room for copies twelve equal messages may be packed, whatever they have, and as much
+ * as twelve of eager_bytes and their headers. */
+static void streams_have_room(void **state)
+{
+    const uint32_t header = 256;
+    stub_net_t *stub = stub_for_streams();
+
+    (void) state;
+    assert_int_equal(pack_all(stub, 13000 - header), 8 + 19); /* 152,000 of 156,000 bytes */
+    assert_int_equal(stub->link->tx.copied_bytes, 64000);
+    assert_int_equal(stub->link->tx.packed_bytes, 152000);
+    assert_true(packs(stub, 27, 2976));
+    assert_true(packs(stub, 28, 1)); /* as if it were 1,024 */
+    assert_false(packs(stub, 29, 1));
+    acknowledge_all(stub);
+    stub->params.copy_max_bytes = 7999; /* longer ones only if they leave at once */
+    stub->link->lanes[0].tx.window_bytes = 8000;
+    assert_false(packs(stub, 0, 8000));
     stub->params.retransmit_bytes = 7999; /* a longer one may never be copied */
+    stub->link->lanes[0].tx.window_bytes = 4u << 20;
     assert_false(packs(stub, 0, 8000));
     stub->params.retransmit_bytes = 0;
     assert_false(packs(stub, 0, 8));
+    stub->params.retransmit_bytes = 64000;
+    assert_int_equal(pack_all(stub, 1024), 8 + 12);
+    stub_net_destroy(stub);
+}
+
+/* A message that is packed beside the room for copies takes none of it. */
+static void streams_leave_room(void **state)
+{
+    stub_net_t *stub = stub_for_streams();
+
+    (void) state;
+    assert_true(packs(stub, 0, 60000));
+    assert_true(packs(stub, 1, 8000));
+    assert_int_equal(stub->link->tx.packed_bytes, 8000);
+    assert_true(r2_link_copies(stub->link, 4000));
+    assert_false(r2_link_copies(stub->link, 4001));
+    stub_net_destroy(stub);
+}
+
+/* The packets ask each time that three quarters of retransmit_bytes are under way; of what is
+ * packed beside that, by their own lane. */
+static void streams_ask(void **state)
+{
+    stub_net_t *stub = stub_for_streams();
+    uint32_t asked = 0;
+
+    (void) state;
+    for (uint32_t i = 0; i < 8; ++i) {
+        assert_true(packs(stub, i, 8000));
+        assert_int_equal(asks(stub), 5 == i);
+    }
+    stub_lane_up(stub, 1);
+    stub->link->lanes[1].tx.window_bytes = 4u << 20;
+    stub->params.eager_bytes = 20000;
+    for (uint32_t i = 0; i < 30; ++i) {
+        assert_true(packs(stub, 8 + i, 8000));
+        asked += asks(stub);
+        for (uint32_t k = 0; k < 2; ++k) {
+            assert_true(stub->link->lanes[k].tx.unasked_bytes <= 48000);
+        }
+    }
+    assert_true(stub->link->lanes[1].tx.in_flight_bytes > 48000);
+    assert_true(asked < 30 / 5);
     stub_net_destroy(stub);
 }
 
@@ -420,6 +467,8 @@ int main(void)
         cmocka_unit_test(others_are_shared),
         cmocka_unit_test(what_is_under_way_is_weighed),
         cmocka_unit_test(streams_have_room),
+        cmocka_unit_test(streams_leave_room),
+        cmocka_unit_test(streams_ask),
         cmocka_unit_test(unexpected_messages_are_handed_over),
         cmocka_unit_test(others_are_kept),
         cmocka_unit_test(blocks_of_streams_are_kept),
