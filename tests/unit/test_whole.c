@@ -218,7 +218,7 @@ static uint32_t pack_all(stub_net_t *stub, uint32_t eager_bytes)
     uint32_t count = 0;
 
     stub->params.eager_bytes = eager_bytes;
-    while (packs(stub, count, 8000)) {
+    while (count < 100 && packs(stub, count, 8000)) {
         ++count;
     }
     return count;
