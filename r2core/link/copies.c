@@ -9,12 +9,13 @@
 
 #include "link/tx.h"
 
-/* So many equal messages may be packed beside the room for copies, and as much as so many of
- * eager_bytes take: a stream stands still where there is room for fewer, and what is not packed
- * asks for its acknowledgement. */
-#define R2_PACKED_LEAST 12u
-/* A message takes at least so much of that room: what is kept of it besides is about a third. */
-#define R2_PACKED_BYTES_LEAST 1024u
+/* What is packed has room of its own, so that a stream leaves short messages theirs: for so many of
+ * eager_bytes, or of its length if that is more. A stream stands still where there is room for
+ * fewer, and what is not packed asks for its acknowledgement. */
+#define R2_PACKED_MESSAGES 16u
+/* A message takes at least this part of eager_bytes from that room, so they are a thousand at
+ * most. */
+#define R2_PACKED_PART 64u
 
 bool r2_copies_fit(const r2_link_t *link, uint64_t bytes)
 {
@@ -33,19 +34,29 @@ bool r2_copies_spare(const r2_link_t *link, uint64_t bytes)
            4 * (link->tx.copied_bytes + bytes) <= 3 * link->net->params->retransmit_bytes;
 }
 
-static uint32_t r2_packed_bytes(uint64_t bytes)
+/* Room that a message takes of that for what is packed, and that room. */
+static uint32_t r2_packed_bytes(const r2_link_t *link, uint64_t bytes)
 {
-    return (uint32_t) r2_max(bytes, (uint64_t) R2_PACKED_BYTES_LEAST);
+    const uint64_t least_bytes = link->net->params->eager_bytes / R2_PACKED_PART;
+
+    return (uint32_t) r2_max(bytes, least_bytes);
 }
 
-void r2_copies_reserve(r2_tx_message_t *message)
+static uint64_t r2_packed_room(const r2_link_t *link, uint64_t bytes)
+{
+    const uint64_t eager_bytes = link->net->params->eager_bytes + (uint64_t) R2_EAGER_HEAD_BYTES;
+
+    return R2_PACKED_MESSAGES * r2_max(bytes, eager_bytes);
+}
+
+void r2_copies_reserve(r2_tx_message_t *message, bool packed)
 {
     r2_link_t *link = message->link;
 
     message->may_copy = true;
-    message->packed = !r2_copies_fit(link, message->bytes);
-    if (message->packed) {
-        link->tx.packed_bytes += r2_packed_bytes(message->bytes);
+    message->packed = packed;
+    if (packed) {
+        link->tx.packed_bytes += r2_packed_bytes(link, message->bytes);
     } else {
         link->tx.copied_bytes += (uint32_t) message->bytes;
         ++link->tx.copies;
@@ -61,32 +72,24 @@ void r2_copies_release(r2_tx_message_t *message)
     }
     message->may_copy = false;
     if (message->packed) {
-        link->tx.packed_bytes -= r2_packed_bytes(message->bytes);
+        link->tx.packed_bytes -= r2_packed_bytes(link, message->bytes);
     } else {
         link->tx.copied_bytes -= (uint32_t) message->bytes;
         --link->tx.copies;
     }
 }
 
-/* True if `bytes` more reach another three quarters of `most`. */
-static bool r2_fills_step(uint64_t used, uint64_t bytes, uint64_t most)
-{
-    const uint64_t step = r2_max(3 * most / 4, 1u);
-
-    return used / step != (used + bytes) / step;
-}
-
 bool r2_copies_ask(const r2_lane_t *lane, const r2_tx_message_t *message, uint32_t bytes)
 {
     const r2_link_t *link = message->link;
-    const uint64_t most_bytes = link->net->params->retransmit_bytes;
+    const uint64_t low_bytes = 3 * (uint64_t) link->net->params->retransmit_bytes / 4;
+    const uint64_t unasked_bytes = (uint64_t) lane->tx.unasked_bytes + bytes;
 
-    if (!message->may_copy) {
-        return false;
+    if (message->may_copy && message->packed) { /* lanes take turns: each asks for its part */
+        return 4 * link->lane_count * unasked_bytes > 3 * r2_packed_room(link, message->bytes);
     }
-    return message->packed
-               ? 4 * ((uint64_t) lane->tx.unasked_bytes + bytes) > 3 * most_bytes
-               : r2_fills_step(link->tx.copied_bytes - message->bytes, message->bytes, most_bytes);
+    return message->may_copy && link->tx.copied_bytes >= low_bytes &&
+           link->tx.copied_bytes - message->bytes < low_bytes;
 }
 
 bool r2_link_takes_all(const r2_link_t *link, const r2_link_send_t *args)
@@ -104,25 +107,17 @@ bool r2_link_takes_all(const r2_link_t *link, const r2_link_send_t *args)
     return NULL == link->tx.queue && args->bytes + chunks * sizeof(r2_wire_header_t) <= room;
 }
 
-/* True if there is room for a message that is packed: its own, so that short messages have theirs
- * beside a stream. */
-static bool r2_packed_fits(const r2_link_t *link, uint64_t bytes)
-{
-    const r2_params_t *params = link->net->params;
-    const uint64_t like_bytes = r2_max((uint64_t) params->eager_bytes + R2_EAGER_HEAD_BYTES, bytes);
-
-    return bytes <= params->retransmit_bytes &&
-           link->tx.packed_bytes + r2_packed_bytes(bytes) <= R2_PACKED_LEAST * like_bytes;
-}
-
 void *r2_link_block(r2_link_t *link, uint64_t bytes, uint32_t chunk_bytes)
 {
     const r2_link_send_t args = {.bytes = bytes, .chunk_bytes = chunk_bytes};
+    const uint64_t packed_bytes = (uint64_t) link->tx.packed_bytes + r2_packed_bytes(link, bytes);
 
-    return R2_OK == link->broken && (r2_copies_fit(link, bytes) || r2_packed_fits(link, bytes)) &&
-                   (bytes <= link->net->params->copy_max_bytes || r2_link_takes_all(link, &args))
-               ? r2_blocks_get(&link->net->blocks, bytes)
-               : NULL;
+    if (R2_OK != link->broken || bytes > link->net->params->retransmit_bytes ||
+        packed_bytes > r2_packed_room(link, bytes) ||
+        (bytes > link->net->params->copy_max_bytes && !r2_link_takes_all(link, &args))) {
+        return NULL;
+    }
+    return r2_blocks_get(&link->net->blocks, bytes);
 }
 
 void r2_link_block_free(r2_link_t *link, void *block, uint64_t bytes)

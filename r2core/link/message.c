@@ -47,9 +47,6 @@ static void r2_message_copy(r2_tx_message_t *message, char *copy, uint64_t bytes
     message->data = message->copy = copy;
     message->memory = (r2_tp_memory_t){.data = copy, .bytes = bytes};
     message->copy_bytes = bytes;
-    if (!message->may_copy) {
-        r2_copies_reserve(message);
-    }
 }
 
 bool r2_link_may_keep(const r2_tx_message_t *message)
@@ -68,6 +65,9 @@ bool r2_link_keep(r2_tx_message_t *message)
     }
     if (NULL != copy) {
         r2_message_copy(message, copy, message->bytes);
+        if (!message->may_copy) {
+            r2_copies_reserve(message, false);
+        }
     }
     return NULL != copy;
 }
@@ -260,8 +260,9 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->arg = args->arg;
     if (NULL != copy) {
         r2_message_copy(message, copy, message->bytes);
+        r2_copies_reserve(message, NULL != args->block);
     } else if (args->patient && NULL == args->gpu && r2_copies_spare(link, args->bytes)) {
-        r2_copies_reserve(message);
+        r2_copies_reserve(message, false);
     }
     DL_APPEND2(link->tx.messages, message, all_prev, all_next);
     return message;

@@ -95,7 +95,7 @@ typedef struct r2_tx_message {
     bool asks;        /* it is to be asked for when there is room for that */
     bool queued;
     bool may_copy;  /* it has room for a copy: its end waits for no acknowledgement */
-    bool packed;    /* it has that beside all other copies (copies.c) */
+    bool packed;    /* that of r2_link_block() */
     bool late_ack;  /* nothing waits for its acknowledgement so far */
     bool withdrawn; /* nobody waits any more */
     bool in_part;   /* withdrawn: what is not sent so far never is */

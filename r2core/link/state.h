@@ -95,7 +95,7 @@ struct r2_link {
         uint64_t mute_ns;        /* when they ask for credit: nothing else is left; 0 = not yet */
         uint64_t eager_sent;     /* bytes sent without credit */
         uint32_t copied_bytes;   /* in copies, and of messages that may be copied */
-        uint32_t packed_bytes;   /* of messages that are packed and found no room there */
+        uint32_t packed_bytes;   /* in blocks of r2_link_block() */
         uint32_t copies;         /* messages in copied_bytes */
         /* control packets by kind: to be sent, or not acknowledged */
         uint32_t unsettled[R2_WIRE_LEAVE + 1];

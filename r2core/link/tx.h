@@ -93,12 +93,12 @@ bool r2_message_is_stuck(const r2_tx_message_t *message);
 void r2_message_fetch(r2_tx_message_t *message);
 
 /* copies.c */
-/** A message has room for its copy from now on: that of all copies, or else that of what is
- * packed. */
-void r2_copies_reserve(r2_tx_message_t *message);
+/** A message has room for its copy from now on. @param packed of r2_link_block(). */
+void r2_copies_reserve(r2_tx_message_t *message, bool packed);
 /** Its room, if it has any, is others' again. */
 void r2_copies_release(r2_tx_message_t *message);
-/** True if a packet of so many bytes, of a message that has room, asks for what takes that room. */
+/** True if a packet of so many bytes asks for an acknowledgement so that its message's kind of room
+ * does not run out. */
 bool r2_copies_ask(const r2_lane_t *lane, const r2_tx_message_t *message, uint32_t bytes);
 /** True if there is room for a copy of so many bytes. */
 bool r2_copies_fit(const r2_link_t *link, uint64_t bytes);

@@ -39,7 +39,8 @@ static bool link_is_clean(const r2_link_t *link)
            0 == link->rx.arriving.count && 0 == link->tx.credits.count &&
            0 == link->tx.uncredited.count && 0 == link->rx.completed.count &&
            NULL == link->tx.retransmit && NULL == link->rx.deferred &&
-           0 == link->rx.unexpected_bytes && 0 == link->tx.copied_bytes;
+           0 == link->rx.unexpected_bytes && 0 == link->tx.copied_bytes &&
+           0 == link->tx.packed_bytes;
 }
 
 static void link_text(const r2_link_t *link, char *text_p, size_t text_bytes)

@@ -377,6 +377,7 @@ static void eager_data_of_failed_communicators_arrives(void **state)
         assert_null(link->tx.messages);
         assert_int_equal(link->tx.unsettled[R2_WIRE_VOID], 1); /* the peer may forget it now */
         assert_int_equal(link->tx.copied_bytes, 0);
+        assert_int_equal(link->tx.packed_bytes, 0);
         assert_int_equal(status, R2_IN_PROGRESS); /* nobody waits for it */
         stub_net_destroy(stub);
     }

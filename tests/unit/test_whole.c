@@ -246,20 +246,19 @@ static void acknowledge_all(stub_net_t *stub)
     stub->complete = false;
 }
 
-/* Beside the room for copies twelve equal messages may be packed, whatever they have, and as much
- * as twelve of eager_bytes and their headers. */
+/* Room for what is packed: sixteen messages of eager_bytes and a header, or of its length. */
 static void streams_have_room(void **state)
 {
     const uint32_t header = 256;
     stub_net_t *stub = stub_for_streams();
 
     (void) state;
-    assert_int_equal(pack_all(stub, 13000 - header), 8 + 19); /* 152,000 of 156,000 bytes */
-    assert_int_equal(stub->link->tx.copied_bytes, 64000);
-    assert_int_equal(stub->link->tx.packed_bytes, 152000);
-    assert_true(packs(stub, 27, 2976));
-    assert_true(packs(stub, 28, 1)); /* as if it were 1,024 */
-    assert_false(packs(stub, 29, 1));
+    assert_int_equal(pack_all(stub, 13000 - header), 26); /* 208,000 bytes */
+    assert_int_equal(stub->link->tx.packed_bytes, 208000);
+    acknowledge_all(stub);
+    assert_int_equal(pack_all(stub, 12999 - header), 25); /* 7,984 are left */
+    assert_true(packs(stub, 25, 7800));
+    assert_false(packs(stub, 26, 1)); /* as if it were 199, a 64th of eager_bytes */
     acknowledge_all(stub);
     stub->params.copy_max_bytes = 7999; /* longer ones only if they leave at once */
     stub->link->lanes[0].tx.window_bytes = 8000;
@@ -270,48 +269,45 @@ static void streams_have_room(void **state)
     stub->params.retransmit_bytes = 0;
     assert_false(packs(stub, 0, 8));
     stub->params.retransmit_bytes = 64000;
-    assert_int_equal(pack_all(stub, 1024), 8 + 12);
+    assert_int_equal(pack_all(stub, 1024), 16);
     stub_net_destroy(stub);
 }
 
-/* A message that is packed beside the room for copies takes none of it. */
+/* What is packed takes none of the room for other copies. */
 static void streams_leave_room(void **state)
 {
     stub_net_t *stub = stub_for_streams();
 
     (void) state;
-    assert_true(packs(stub, 0, 60000));
-    assert_true(packs(stub, 1, 8000));
-    assert_int_equal(stub->link->tx.packed_bytes, 8000);
-    assert_true(r2_link_copies(stub->link, 4000));
-    assert_false(r2_link_copies(stub->link, 4001));
+    assert_int_equal(pack_all(stub, 65536), 100);
+    assert_int_equal(stub->link->tx.copied_bytes, 0);
+    assert_int_equal(stub->link->tx.copies, 0);
+    assert_true(r2_link_copies(stub->link, 8000));
     stub_net_destroy(stub);
 }
 
-/* The packets ask each time that three quarters of retransmit_bytes are under way; of what is
- * packed beside that, by their own lane. */
+/* Of what is packed each lane asks for its part of three quarters of the room. */
 static void streams_ask(void **state)
 {
+    const uint32_t room = 16 * (10000 + 256), part = 3 * room / 4 / 2;
     stub_net_t *stub = stub_for_streams();
     uint32_t asked = 0;
 
     (void) state;
-    for (uint32_t i = 0; i < 8; ++i) {
-        assert_true(packs(stub, i, 8000));
-        assert_int_equal(asks(stub), 5 == i);
-    }
     stub_lane_up(stub, 1);
     stub->link->lanes[1].tx.window_bytes = 4u << 20;
-    stub->params.eager_bytes = 20000;
-    for (uint32_t i = 0; i < 30; ++i) {
-        assert_true(packs(stub, 8 + i, 8000));
+    stub->params.eager_bytes = 10000;
+    for (uint32_t i = 0; i < 20; ++i) {
+        assert_true(packs(stub, i, 8000));
         asked += asks(stub);
         for (uint32_t k = 0; k < 2; ++k) {
-            assert_true(stub->link->lanes[k].tx.unasked_bytes <= 48000);
+            assert_true(stub->link->lanes[k].tx.unasked_bytes <= part);
         }
     }
-    assert_true(stub->link->lanes[1].tx.in_flight_bytes > 48000);
-    assert_true(asked < 30 / 5);
+    for (uint32_t k = 0; k < 2; ++k) {
+        assert_true(stub->link->lanes[k].tx.in_flight_bytes > part);
+    }
+    assert_int_equal(asked, 2);
     stub_net_destroy(stub);
 }
 
