@@ -109,12 +109,15 @@ bool r2_link_takes_all(const r2_link_t *link, const r2_link_send_t *args)
 
 void *r2_link_block(r2_link_t *link, uint64_t bytes, uint32_t chunk_bytes)
 {
+    const r2_params_t *params = link->net->params;
     const r2_link_send_t args = {.bytes = bytes, .chunk_bytes = chunk_bytes};
     const uint64_t packed_bytes = (uint64_t) link->tx.packed_bytes + r2_packed_bytes(link, bytes);
+    const bool may_wait =
+        bytes <= params->copy_max_bytes && packed_bytes <= params->retransmit_bytes;
 
-    if (R2_OK != link->broken || bytes > link->net->params->retransmit_bytes ||
+    if (R2_OK != link->broken || bytes > params->retransmit_bytes ||
         packed_bytes > r2_packed_room(link, bytes) ||
-        (bytes > link->net->params->copy_max_bytes && !r2_link_takes_all(link, &args))) {
+        (!may_wait && !r2_link_takes_all(link, &args))) {
         return NULL;
     }
     return r2_blocks_get(&link->net->blocks, bytes);

@@ -14,6 +14,8 @@ MUTANTS_SEND = [
      "NULL == link->tx.queue && 0 ==", "0 ==", WHOLE),
     ("streams-of-short-ones-have-less-room", "link/copies.c",
      "R2_PACKED_MESSAGES * r2_max(bytes, eager_bytes);", "R2_PACKED_MESSAGES * bytes;", WHOLE),
+    ("any-stream-may-wait-for-lanes", "link/copies.c",
+     "&& packed_bytes <= params->retransmit_bytes;", ";", WHOLE),
     ("streams-fill-the-room-of-short-messages", "link/message.c",
      "r2_copies_reserve(message, NULL != args->block);", "r2_copies_reserve(message, false);",
      WHOLE),

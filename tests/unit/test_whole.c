@@ -273,6 +273,17 @@ static void streams_have_room(void **state)
     stub_net_destroy(stub);
 }
 
+/* Short messages that wait for room on lanes are packed up to retransmit_bytes. */
+static void streams_that_wait_have_less_room(void **state)
+{
+    stub_net_t *stub = stub_for_streams();
+
+    (void) state;
+    stub->link->lanes[0].tx.window_bytes = 8000;
+    assert_int_equal(pack_all(stub, 65536), 8);
+    stub_net_destroy(stub);
+}
+
 /* What is packed takes none of the room for other copies. */
 static void streams_leave_room(void **state)
 {
@@ -463,6 +474,7 @@ int main(void)
         cmocka_unit_test(others_are_shared),
         cmocka_unit_test(what_is_under_way_is_weighed),
         cmocka_unit_test(streams_have_room),
+        cmocka_unit_test(streams_that_wait_have_less_room),
         cmocka_unit_test(streams_leave_room),
         cmocka_unit_test(streams_ask),
         cmocka_unit_test(unexpected_messages_are_handed_over),
