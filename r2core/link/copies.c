@@ -9,9 +9,9 @@
 
 #include "link/tx.h"
 
-/* What is packed has room of its own, so that a stream leaves short messages theirs: for so many of
- * eager_bytes, or of its length if that is more. A stream stands still where there is room for
- * fewer, and what is not packed asks for its acknowledgement. */
+/* What is packed has room of its own, so that a stream of long ones leaves short messages theirs:
+ * for so many of eager_bytes, or of its length if that is more. A stream stands still where there
+ * is room for fewer, and what is not packed asks for its acknowledgement. */
 #define R2_PACKED_MESSAGES 16u
 /* A message takes at least this part of eager_bytes from that room, so they are a thousand at
  * most. */

@@ -261,7 +261,8 @@ static bool r2_runs_low(uint64_t used, uint64_t bytes, uint64_t most)
 /*
  * What nobody waits for is acknowledged with what the peer sends, or after many packets. By then
  * the lane, or the room for copies, may be full: so the packet asks that leaves less than a quarter
- * of either. Of what is packed beside that room each lane asks by itself: they take turns.
+ * of either. Messages that are packed have room of their own, of which each lane asks for its part
+ * (r2_copies_ask).
  */
 static bool r2_packet_runs_low(const r2_lane_t *lane, const r2_tx_message_t *message,
                                uint32_t bytes)
